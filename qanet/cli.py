@@ -1,0 +1,263 @@
+"""The command line: parses, calls, prints.
+
+Three doors lead here: `train.py`, `evaluate.py` and `python -m qanet`. Heavy imports
+happen inside the commands, so that `--help` and mistakes answer at once.
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from qanet.errors import UserError
+
+RUNS = Path("runs")
+SHOWN_QUESTIONS = 5
+
+
+def train(arguments: Sequence[str] | None = None) -> None:
+    """`python train.py`."""
+    from qanet.config import preset_names
+
+    parser = argparse.ArgumentParser(
+        prog="train.py",
+        description="Trains a reader on a data set in the SQuAD format. Without "
+        "options it trains preset qanet-tiny on the sample in data/sample.",
+        epilog="example: python train.py --preset qanet-small --train train-v1.1.json "
+        "--dev dev-v1.1.json --vectors glove.840B.300d.txt --set training.steps=5000",
+    )
+    parser.add_argument(
+        "--preset",
+        default="qanet-tiny",
+        metavar="NAME",
+        help=f"one of {', '.join(preset_names())} (default: %(default)s)",
+    )
+    for split in ("train", "dev"):
+        parser.add_argument(
+            f"--{split}",
+            metavar="FILE",
+            help=f"SQuAD v1.1 or v2.0 JSON to {'train on' if split == 'train' else 'evaluate on'}"
+            ", or 'squad' to download SQuAD 1.1 (default: the preset's)",
+        )
+    parser.add_argument(
+        "--vectors",
+        metavar="FILE",
+        help="pretrained word vectors as text, GloVe, fastText or word2vec, plain or "
+        ".gz (default: the preset's; none trains its own)",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="run directory (default: a new one below runs/)",
+    )
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="continue the run in --output from its newest checkpoint, with the "
+        "settings it was started with",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="change one setting, for example training.steps=1000; may be repeated",
+    )
+    _run(_train, parser.parse_args(arguments))
+
+
+def evaluate(arguments: Sequence[str] | None = None) -> None:
+    """`python evaluate.py`."""
+    parser = argparse.ArgumentParser(
+        prog="evaluate.py",
+        description="Reads a data set with a trained reader, or takes predictions "
+        "from a file, and prints the official exact match and F1 as one line of JSON.",
+    )
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument(
+        "--model", type=Path, metavar="RUN_DIR", help="directory that train.py made"
+    )
+    source.add_argument(
+        "--predictions",
+        type=Path,
+        metavar="FILE",
+        help="JSON object from question id to answer text; needs no model",
+    )
+    parser.add_argument(
+        "--data",
+        required=True,
+        metavar="FILE",
+        help="SQuAD v1.1 or v2.0 JSON, or 'squad' for the dev set of SQuAD 1.1",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="where predictions.json, nbest.json and metrics.json go "
+        "(default: evaluation/ in the run directory)",
+    )
+    _run(_evaluate, parser.parse_args(arguments))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """`python -m qanet`."""
+    parser = argparse.ArgumentParser(
+        prog="python -m qanet", description="Uses a trained reader."
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    answer = commands.add_parser(
+        "answer",
+        help="answer a question on a text file",
+        description="Answers a question on a text of any length.",
+    )
+    answer.add_argument("--model", type=Path, required=True, metavar="RUN_DIR")
+    answer.add_argument(
+        "--context-file",
+        required=True,
+        metavar="FILE",
+        help="the passage, a text file in UTF-8; - reads standard input",
+    )
+    answer.add_argument("--question", required=True, metavar="TEXT")
+    answer.add_argument(
+        "--top-k", type=_positive, default=1, metavar="K", help="number of answers"
+    )
+    answer.add_argument("--json", action="store_true", help="print JSON")
+    answer.set_defaults(command=_answer)
+    options = parser.parse_args(arguments)
+    _run(options.command, options)
+
+
+def _run(command: Callable[[argparse.Namespace], None], options) -> None:
+    """Runs a command; a user's mistake ends it with one line and exit code 2."""
+    # TensorFlow reports on the machine at every start; only its errors matter here.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    try:
+        command(options)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        sys.exit(130)
+
+
+def _train(options: argparse.Namespace) -> None:
+    from qanet.config import load_preset
+    from qanet.run import Run
+
+    if options.resume:
+        run = Run(options.output or RUNS / options.preset)
+        config = run.load_config()
+        given = {"--train": options.train, "--dev": options.dev}
+        given |= {"--vectors": options.vectors, "--set": options.set}
+        for option, value in given.items():
+            if value:
+                raise UserError(
+                    f"{option} does not go with --resume, which continues with the "
+                    f"settings in {run.config_path}"
+                )
+    else:
+        run = Run(options.output or _new_directory(RUNS / options.preset))
+        if run.config_path.exists():
+            raise UserError(
+                f"{run.directory}: already holds a run; continue it with --resume or "
+                "give another --output"
+            )
+        sources = {
+            "data.train": options.train,
+            "data.dev": options.dev,
+            "vocabulary.vectors": options.vectors,
+        }
+        overrides = [
+            f"{key}={json.dumps(value)}" for key, value in sources.items() if value
+        ]
+        config = load_preset(options.preset, [*options.set, *overrides])
+
+    from qanet.training.session import train_run
+
+    report = train_run(config, run, resume=options.resume)
+    print(f"\nexact match {report.metrics['exact_match']:.1f}", end="  ")
+    print(f"F1 {report.metrics['f1']:.1f}  on {report.metrics['total']} questions\n")
+    for example, answer in report.samples(SHOWN_QUESTIONS):
+        gold = example.answers[0].text if example.answers else "(no answer)"
+        print(f"question:  {example.question.strip()}")
+        print(f"gold:      {gold}\npredicted: {answer.text}\n")
+    print(f"run directory: {run.directory}")
+
+
+def _new_directory(wanted: Path) -> Path:
+    """`wanted`, or the first of `wanted-2`, `wanted-3`, ... that is free."""
+    directory, number = wanted, 2
+    while directory.exists():
+        directory = wanted.with_name(f"{wanted.name}-{number}")
+        number += 1
+    return directory
+
+
+def _evaluate(options: argparse.Namespace) -> None:
+    from qanet.datasets.sources import load_examples
+
+    if options.predictions:
+        from qanet.evaluation.metrics import read_predictions, score
+
+        predictions = read_predictions(options.predictions)
+        metrics = score(load_examples(options.data, "dev").examples, predictions)
+        if options.output:
+            raise UserError("--output goes with --model; --predictions writes nothing")
+    else:
+        from qanet.datasets.features import build_features
+        from qanet.evaluation.evaluator import evaluate
+        from qanet.reader import Reader
+
+        reader = Reader.load(options.model)
+        examples = load_examples(options.data, "dev").examples
+        result = evaluate(
+            reader,
+            examples,
+            build_features(examples),
+            top_k=20,
+            progress="evaluating",
+        )
+        output = options.output or options.model / "evaluation"
+        result.save(output)
+        print(f"written to {output}", file=sys.stderr)
+        metrics = result.metrics
+    print(json.dumps(metrics))
+
+
+def _answer(options: argparse.Namespace) -> None:
+    from qanet.reader import Reader
+
+    context = _read_text(options.context_file)
+    reader = Reader.load(options.model)
+    (answers,) = reader.answer_many([(options.question, context)], options.top_k)
+    for answer in answers:
+        if options.json:
+            fields = ("text", "start", "end", "score")
+            record = {field: getattr(answer, field) for field in fields}
+            print(json.dumps(record, ensure_ascii=False))
+        else:
+            print(f"{answer.score:6.1%}  {answer.text}")
+
+
+def _read_text(path: str) -> str:
+    try:
+        if path == "-":
+            return sys.stdin.read()
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{path}: is not UTF-8 (byte {error.start}); save it as UTF-8"
+        ) from None
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise ValueError
+    return value

@@ -1,0 +1,302 @@
+"""The typed configuration of a run, and the presets that ship with the package.
+
+Everything that determines a trained model stands here and is stored in its run
+directory. Unknown keys, wrong types and impossible values are refused.
+"""
+
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import yaml
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from qanet.errors import UserError
+
+Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
+Probability = Annotated[float, Field(gt=0.0, le=1.0)]
+
+
+class Section(BaseModel):
+    """Settings that belong together; unknown keys are refused."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, validate_default=True
+    )
+
+
+class DataConfig(Section):
+    """What the model gets to see.
+
+    Attributes:
+        train, dev: a SQuAD v1.1 or v2.0 file each, or `squad` for SQuAD 1.1 through
+            tensorflow-datasets.
+        context_limit: tokens of a context in training; a longer one is cut to a
+            window around its answer. Evaluation reads contexts of any length.
+        question_limit: tokens of a question in training; evaluation reads it whole.
+        answer_limit: tokens of an answer; longer ones are left out of training and
+            are never predicted.
+        buckets: context lengths that batches are padded to, in rising order; the last
+            is the context limit. Each one is compiled once, so keep them few.
+    """
+
+    train: str = "squad"
+    dev: str = "squad"
+    context_limit: PositiveInt = 400
+    question_limit: PositiveInt = 48
+    answer_limit: PositiveInt = 30
+    buckets: tuple[PositiveInt, ...] = (160, 240, 400)
+
+    @model_validator(mode="after")
+    def _check_buckets(self) -> Self:
+        if list(self.buckets) != sorted(set(self.buckets)):
+            raise ValueError("buckets must rise strictly")
+        if not self.buckets or self.buckets[-1] != self.context_limit:
+            raise ValueError("the last bucket must equal context_limit")
+        return self
+
+
+class VocabularyConfig(Section):
+    """Words and characters.
+
+    Attributes:
+        vectors: a file of pretrained word vectors; without one the model trains its
+            own.
+        extra_vectors: rows kept from the head of the vectors file beside the words of
+            the data, so that a trained reader knows frequent words of other texts.
+        word_width: size of a word vector when no vectors are given.
+        word_min_count: occurrences in the training data that earn a word a trained
+            vector when no vectors are given.
+        character_min_count: occurrences that earn a character a vector.
+        characters_per_word: characters that a word is cut or padded to.
+    """
+
+    vectors: str | None = None
+    extra_vectors: NonNegativeInt = 100_000
+    word_width: PositiveInt = 64
+    word_min_count: PositiveInt = 5
+    character_min_count: PositiveInt = 50
+    characters_per_word: PositiveInt = 16
+
+
+class StackConfig(Section):
+    """One stack of encoder blocks.
+
+    Attributes:
+        blocks: number of blocks.
+        convolutions: convolutions in a block.
+        kernel_size: positions that a convolution sees.
+    """
+
+    blocks: PositiveInt
+    convolutions: NonNegativeInt
+    kernel_size: PositiveInt
+
+
+class QANetConfig(Section):
+    """The model of Yu et al., 2018. Defaults are the paper's sizes.
+
+    Attributes:
+        name: the model's name in the registry.
+        width: features of every layer above the embeddings.
+        heads: attention heads; divides the width.
+        feed_forward: inner size of the feed-forward layers.
+        embedding_encoder: the stack that context and question share.
+        model_encoder: the stack that is applied `passes` times.
+        passes: applications of the model encoder; the pointer reads the last three.
+        character_width: size of a character vector.
+        character_filters: size of a word's character feature; 0 takes the maximum of
+            the character vectors without a convolution, as the paper's text says.
+        character_kernel: characters that a filter sees.
+        highway_layers: layers of the highway network.
+        highway_before_projection: run the highway network at the width of the joined
+            embeddings, as the paper does, instead of at the model's width.
+        word_dropout, character_dropout: dropout rates of the embeddings.
+        dropout: dropout rate of every sub-layer.
+        survival: probability that the last sub-layer of a stack takes part in a
+            training step (stochastic depth).
+        position_per_block: add the position signal in every block, not once a stack.
+        final_norm: normalise the output of each stack.
+    """
+
+    name: Literal["qanet"] = "qanet"
+    width: PositiveInt = 128
+    heads: PositiveInt = 8
+    feed_forward: PositiveInt = 128
+    embedding_encoder: StackConfig = StackConfig(
+        blocks=1, convolutions=4, kernel_size=7
+    )
+    model_encoder: StackConfig = StackConfig(blocks=7, convolutions=2, kernel_size=5)
+    passes: int = Field(default=3, ge=3)
+    character_width: PositiveInt = 200
+    character_filters: NonNegativeInt = 0
+    character_kernel: PositiveInt = 5
+    highway_layers: NonNegativeInt = 2
+    highway_before_projection: bool = True
+    word_dropout: Rate = 0.1
+    character_dropout: Rate = 0.05
+    dropout: Rate = 0.1
+    survival: Probability = 0.9
+    position_per_block: bool = False
+    final_norm: bool = True
+
+    @model_validator(mode="after")
+    def _check_width(self) -> Self:
+        if self.width % self.heads:
+            raise ValueError(f"heads={self.heads} does not divide width={self.width}")
+        if self.width % 2:
+            raise ValueError("width must be even, half sines and half cosines")
+        return self
+
+
+class TrainingConfig(Section):
+    """How the model is trained.
+
+    Attributes:
+        steps: optimizer steps.
+        batch_size: questions in a step.
+        learning_rate: the rate after warm-up.
+        warmup_steps: steps until the full rate.
+        warmup: shape of the warm-up; `logarithmic` is the paper's "inverse
+            exponential" rise.
+        decay: after warm-up, keep the rate or let it fall to zero along a cosine.
+        beta_1, beta_2, epsilon: Adam's constants.
+        clip_norm: upper bound of the gradient's global norm.
+        l2: weight of the L2 penalty on matrices (not on biases and norm scales).
+        ema_decay: decay of the exponential moving average of the weights, which
+            serves every evaluation; ramped up from 0.1 over the first steps.
+        evaluate_every: steps between evaluations on dev; a checkpoint is kept at each.
+        evaluation_questions: questions of dev, evenly spread, that the evaluations
+            in training read; 0 reads all. The final evaluation always reads all.
+        evaluation_batch_size: questions in a batch of evaluation.
+        patience: evaluations without a better F1 after which training stops; 0 never.
+        seed: fixes initial weights, order of examples, and dropout.
+        precision: `bfloat16` computes in half precision and keeps weights in full.
+    """
+
+    steps: PositiveInt = 60_000
+    batch_size: PositiveInt = 32
+    learning_rate: PositiveFloat = 1e-3
+    warmup_steps: NonNegativeInt = 1000
+    warmup: Literal["linear", "logarithmic"] = "linear"
+    decay: Literal["constant", "cosine"] = "cosine"
+    beta_1: Rate = 0.8
+    beta_2: Rate = 0.999
+    epsilon: PositiveFloat = 1e-7
+    clip_norm: PositiveFloat = 5.0
+    l2: NonNegativeFloat = 3e-7
+    ema_decay: Rate = 0.9999
+    evaluate_every: PositiveInt = 1000
+    evaluation_questions: NonNegativeInt = 0
+    evaluation_batch_size: PositiveInt = 32
+    patience: NonNegativeInt = 0
+    seed: NonNegativeInt = 42
+    precision: Literal["float32", "bfloat16"] = "float32"
+
+
+class Config(Section):
+    """The whole configuration of a run."""
+
+    data: DataConfig = DataConfig()
+    vocabulary: VocabularyConfig = VocabularyConfig()
+    model: QANetConfig = QANetConfig()
+    training: TrainingConfig = TrainingConfig()
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _check_section(cls, value: Any) -> Any:
+        if value is None:
+            raise ValueError("is empty; leave the section out or fill it in")
+        return value
+
+
+def preset_names() -> list[str]:
+    """The names of the presets that ship with the package, sorted."""
+    files = resources.files("qanet").joinpath("presets").iterdir()
+    return sorted(
+        file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml")
+    )
+
+
+def load_preset(name: str, overrides: list[str] | None = None) -> Config:
+    """Reads a preset and applies `key=value` overrides.
+
+    Args:
+        name: name of a preset, as `preset_names` lists them.
+        overrides: strings such as `"training.steps=1000"`; values are YAML.
+
+    Raises:
+        UserError: unknown preset, unknown key, wrong type or impossible value.
+    """
+    if name not in preset_names():
+        raise UserError(
+            f"unknown preset {name!r}; choose one of {', '.join(preset_names())}"
+        )
+    text = resources.files("qanet").joinpath("presets", f"{name}.yaml").read_text()
+    values = yaml.safe_load(text) or {}
+    for override in overrides or []:
+        _override(values, override)
+    return _validate(values, f"preset {name}")
+
+
+def load_config(path: Path) -> Config:
+    """Reads the configuration that a run directory stores.
+
+    Raises:
+        UserError: the file is missing or is not a valid configuration.
+    """
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+    except (yaml.YAMLError, ValueError):
+        raise UserError(f"{path}: not a valid configuration file") from None
+    return _validate(values, str(path))
+
+
+def _override(values: dict[str, Any], override: str) -> None:
+    key, separator, text = override.partition("=")
+    parts = key.strip().split(".")
+    if not separator or not all(parts):
+        raise UserError(
+            f"--set {override!r}: write it as key=value, "
+            "for example training.steps=1000"
+        )
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        raise UserError(f"--set {key}: {text!r} is not a value") from None
+    for part in parts[:-1]:
+        values = values.setdefault(part, {})
+        if not isinstance(values, dict):
+            raise UserError(f"--set {key}: unknown key; {part} is a single value")
+    values[parts[-1]] = value
+
+
+def _validate(values: Any, where: str) -> Config:
+    try:
+        return Config.model_validate(values)
+    except ValidationError as error:
+        raise UserError(f"{where}: {_first_problem(error)}") from None
+
+
+def _first_problem(error: ValidationError) -> str:
+    problem = error.errors(include_url=False)[0]
+    key = ".".join(str(part) for part in problem["loc"]) or "the configuration"
+    if problem["type"] == "extra_forbidden":
+        return f"unknown key {key}; see the list of keys in docs/configuration.md"
+    message = problem["msg"].removeprefix("Value error, ")
+    if problem["type"] == "value_error":
+        return f"{key}: {message}"
+    return f"{key}={problem['input']!r}: {message[0].lower()}{message[1:]}"

@@ -1,0 +1,272 @@
+"""Batches of static shape: which items go together, in which order, padded how.
+
+The plan is made of index arrays alone, so that TensorFlow's tf.data and Keras'
+PyDataset deliver the very same batches.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import keras
+import numpy as np
+
+from qanet.config import DataConfig
+from qanet.datasets.features import Features
+from qanet.text.vocabulary import WordTable
+
+# Evaluation reads contexts up to this many tokens whole and longer ones in windows
+# that overlap by half.
+READING_WINDOW = 1000
+
+NO_ITEM = -1
+
+
+@dataclass(frozen=True)
+class Windows:
+    """The stretches of context that are read, one an item.
+
+    Attributes:
+        examples: int64 `(items,)`, the example that an item belongs to.
+        offsets: int64 `(items,)`, first context token of the window.
+        lengths: int64 `(items,)`, context tokens in the window.
+    """
+
+    examples: np.ndarray
+    offsets: np.ndarray
+    lengths: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+
+@dataclass(frozen=True)
+class PlannedBatch:
+    """Items that are read together.
+
+    Attributes:
+        items: int64 `(batch_size,)`, indices into the windows; `NO_ITEM` fills up.
+        context_length: tokens that contexts are padded to.
+        question_length: tokens that questions are padded or cut to.
+    """
+
+    items: np.ndarray
+    context_length: int
+    question_length: int
+
+
+def training_windows(features: Features, config: DataConfig, seed: int) -> Windows:
+    """One window an example, around its answer where the context is too long.
+
+    The window's place is drawn under the seed, so that the answer's place within it
+    says nothing. Examples without an answer, or with one of more than
+    `config.answer_limit` tokens, cannot be trained on and get none.
+    """
+    lengths = features.context_lengths
+    starts, ends = features.starts.astype(np.int64), features.ends.astype(np.int64)
+    usable = (starts >= 0) & (ends - starts < config.answer_limit)
+    examples = np.flatnonzero(usable)
+    starts, ends, lengths = starts[examples], ends[examples], lengths[examples]
+    limit = config.context_limit
+    lowest = np.maximum(0, ends - limit + 1)
+    highest = np.maximum(lowest, np.minimum(starts, lengths - limit))
+    random = np.random.default_rng(seed).random(len(examples))
+    offsets = lowest + (random * (highest - lowest + 1)).astype(np.int64)
+    return Windows(examples, offsets, np.minimum(lengths, limit))
+
+
+def reading_windows(features: Features, examples: np.ndarray) -> Windows:
+    """Windows that cover the whole context of each of the given examples."""
+    stride = READING_WINDOW // 2
+    windows = []
+    for example in examples:
+        length = features.context_length(example)
+        offset = 0
+        while True:
+            windows.append((example, offset, min(length - offset, READING_WINDOW)))
+            if offset + READING_WINDOW >= length:
+                break
+            offset += stride
+    columns = np.array(windows, dtype=np.int64).reshape(-1, 3).T
+    return Windows(*columns)
+
+
+def plan_training(
+    windows: Windows, config: DataConfig, batch_size: int, steps: int, seed: int
+) -> list[PlannedBatch]:
+    """The batches of a whole training run.
+
+    Every epoch is shuffled anew. An item waits in its bucket until the bucket holds a
+    batch; what is left at the end of an epoch waits for the next, so nothing is lost.
+
+    Raises:
+        ValueError: no items.
+    """
+    if not len(windows):
+        raise ValueError("no items to plan")
+    random = np.random.default_rng(seed)
+    buckets = np.array(config.buckets)
+    bucket_of = np.searchsorted(buckets, windows.lengths)
+    waiting = [np.zeros(0, dtype=np.int64) for _ in buckets]
+    plan: list[PlannedBatch] = []
+    while len(plan) < steps:
+        order = random.permutation(len(windows))
+        full = []
+        for bucket, length in enumerate(buckets):
+            (places,) = np.nonzero(bucket_of[order] == bucket)
+            queue = np.concatenate([waiting[bucket], order[places]])
+            places = np.concatenate([np.full(len(waiting[bucket]), -1), places])
+            count = len(queue) // batch_size * batch_size
+            waiting[bucket] = queue[count:]
+            for first in range(0, count, batch_size):
+                last = first + batch_size
+                batch = PlannedBatch(
+                    queue[first:last], int(length), config.question_limit
+                )
+                full.append((places[last - 1], batch))
+        full.sort(key=lambda entry: entry[0])
+        plan += [batch for _, batch in full]
+    return plan[:steps]
+
+
+def plan_reading(
+    windows: Windows,
+    question_lengths: np.ndarray,
+    config: DataConfig,
+    batch_size: int,
+) -> list[PlannedBatch]:
+    """Batches that read every item once; the last of a shape is filled up.
+
+    Args:
+        windows: the items.
+        question_lengths: tokens of each item's question.
+        config: gives the buckets; longer texts get further ones, each of twice the
+            size, so no text is cut.
+        batch_size: items in a batch.
+    """
+    context_buckets = _extend(config.buckets, READING_WINDOW)
+    question_buckets = _extend((config.question_limit,), int(question_lengths.max()))
+    shapes = np.stack(
+        [
+            context_buckets[np.searchsorted(context_buckets, windows.lengths)],
+            question_buckets[np.searchsorted(question_buckets, question_lengths)],
+        ],
+        axis=1,
+    )
+    plan = []
+    for context_length, question_length in np.unique(shapes, axis=0):
+        same = (shapes == (context_length, question_length)).all(axis=1)
+        items = np.flatnonzero(same)
+        for first in range(0, len(items), batch_size):
+            batch = np.full(batch_size, NO_ITEM, dtype=np.int64)
+            part = items[first : first + batch_size]
+            batch[: len(part)] = part
+            plan.append(PlannedBatch(batch, int(context_length), int(question_length)))
+    return plan
+
+
+def _extend(buckets: Sequence[int], longest: int) -> np.ndarray:
+    buckets = list(buckets)
+    while buckets[-1] < longest:
+        buckets.append(2 * buckets[-1])
+    return np.array(buckets)
+
+
+class BatchMaker:
+    """Turns planned batches into a model's inputs and targets.
+
+    Args:
+        features: tokenised examples.
+        table: what the vocabulary makes of the words of `features`.
+        windows: the items that plans speak of.
+    """
+
+    def __init__(self, features: Features, table: WordTable, windows: Windows):
+        self.features = features
+        self.table = table
+        self.windows = windows
+        contexts = features.context_of[windows.examples]
+        self._context_begins = features.context_splits[contexts] + windows.offsets
+        self._question_begins = features.question_splits[windows.examples]
+        self._question_lengths = features.question_lengths[windows.examples]
+        self._starts = features.starts[windows.examples] - windows.offsets
+        self._ends = features.ends[windows.examples] - windows.offsets
+
+    def inputs(self, batch: PlannedBatch) -> dict[str, np.ndarray]:
+        """The model's inputs, as `qanet.models.inputs` describes them."""
+        real = batch.items != NO_ITEM
+        context = _padded(
+            self.features.context_words,
+            self._context_begins[batch.items],
+            np.where(real, self.windows.lengths[batch.items], 0),
+            batch.context_length,
+        )
+        question = _padded(
+            self.features.question_words,
+            self._question_begins[batch.items],
+            np.where(real, self._question_lengths[batch.items], 0),
+            batch.question_length,
+        )
+        return {
+            "context_words": self.table.rows[context],
+            "context_characters": self.table.characters[context],
+            "question_words": self.table.rows[question],
+            "question_characters": self.table.characters[question],
+        }
+
+    def targets(self, batch: PlannedBatch) -> dict[str, np.ndarray]:
+        """Start and end token within the window, int32 `(batch,)` each."""
+        return {
+            "start_logits": self._starts[batch.items].astype(np.int32),
+            "end_logits": self._ends[batch.items].astype(np.int32),
+        }
+
+
+def _padded(
+    flat: np.ndarray, begins: np.ndarray, lengths: np.ndarray, size: int
+) -> np.ndarray:
+    """Rows of `flat` from `begins`, cut or padded with 0 to `size`."""
+    positions = np.arange(size)
+    indices = np.minimum(begins[:, None] + positions, len(flat) - 1)
+    return np.where(positions < lengths[:, None], flat[indices], 0)
+
+
+class TrainingBatches(keras.utils.PyDataset):
+    """The batches of a plan, for every Keras backend."""
+
+    def __init__(self, maker: BatchMaker, plan: Sequence[PlannedBatch]):
+        super().__init__()
+        self.maker = maker
+        self.plan = plan
+
+    def __len__(self) -> int:
+        return len(self.plan)
+
+    def __getitem__(self, index: int):
+        batch = self.plan[index]
+        return self.maker.inputs(batch), self.maker.targets(batch)
+
+
+def training_dataset(maker: BatchMaker, plan: Sequence[PlannedBatch]):
+    """The batches of a plan, in order: tf.data on TensorFlow, else a PyDataset."""
+    batches = TrainingBatches(maker, plan)
+    if keras.backend.backend() != "tensorflow":
+        return batches
+    import tensorflow as tf
+
+    def generate() -> Iterator:
+        for index in range(len(batches)):
+            yield batches[index]
+
+    def signature(array: np.ndarray) -> tf.TensorSpec:
+        # Lengths differ from bucket to bucket; the rest is static.
+        shape = array.shape[:1] + (None,) * (array.ndim > 1) + array.shape[2:]
+        return tf.TensorSpec(shape, array.dtype)
+
+    inputs, targets = batches[0]
+    specs = tuple(
+        {name: signature(array) for name, array in part.items()}
+        for part in (inputs, targets)
+    )
+    dataset = tf.data.Dataset.from_generator(generate, output_signature=specs)
+    dataset = dataset.apply(tf.data.experimental.assert_cardinality(len(batches)))
+    return dataset.prefetch(tf.data.AUTOTUNE)

@@ -1,0 +1,217 @@
+"""Examples as arrays: each context tokenised once, each word spelled once.
+
+Features know nothing of a model or a vocabulary. Words are numbered within the data
+they come from; `WordTable` says what a vocabulary makes of each number.
+"""
+
+import hashlib
+import json
+import zipfile
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from qanet.datasets.squad import Example
+from qanet.files import write_file
+from qanet.text.tokenizer import token_spans
+
+# Part of the cache key: raise it when the arrays or the tokenizer change.
+FORMAT = 1
+PADDING_WORD = ""
+
+
+@dataclass(frozen=True)
+class Features:
+    """Tokenised questions and contexts in flat arrays.
+
+    The tokens of context c are `context_words[context_splits[c]:context_splits[c + 1]]`
+    and likewise for questions, of which there is one per example.
+
+    Attributes:
+        words: the distinct words, `words[0]` being padding.
+        context_words: int32 `(context tokens,)`, indices into `words`.
+        context_spans: int32 `(context tokens, 2)`, character offsets.
+        context_splits: int64 `(contexts + 1,)`.
+        question_words: int32 `(question tokens,)`.
+        question_splits: int64 `(examples + 1,)`.
+        context_of: int32 `(examples,)`, the context of each example.
+        starts, ends: int32 `(examples,)`, first and last token of the first gold
+            answer; -1 where there is none.
+        snapped: number of gold answers widened to token boundaries.
+    """
+
+    words: list[str]
+    context_words: np.ndarray
+    context_spans: np.ndarray
+    context_splits: np.ndarray
+    question_words: np.ndarray
+    question_splits: np.ndarray
+    context_of: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
+    snapped: int
+
+    def __len__(self) -> int:
+        return len(self.context_of)
+
+    @property
+    def context_lengths(self) -> np.ndarray:
+        """Tokens of each example's context, int64 `(examples,)`."""
+        return np.diff(self.context_splits)[self.context_of]
+
+    @property
+    def question_lengths(self) -> np.ndarray:
+        """Tokens of each example's question, int64 `(examples,)`."""
+        return np.diff(self.question_splits)
+
+    def context_length(self, example: int) -> int:
+        """Tokens of one example's context."""
+        context = self.context_of[example]
+        return int(self.context_splits[context + 1] - self.context_splits[context])
+
+    def spans_of(self, example: int) -> np.ndarray:
+        """Character offsets of an example's context tokens, int32 `(tokens, 2)`."""
+        context = self.context_of[example]
+        begin, end = self.context_splits[context : context + 2]
+        return self.context_spans[begin:end]
+
+
+def build_features(examples: Sequence[Example]) -> Features:
+    """Tokenises examples; examples that share a context share its tokens.
+
+    A gold answer that begins or ends inside a token is snapped outward, and counted.
+    """
+    words = {PADDING_WORD: 0}
+    contexts: dict[str, int] = {}
+    context_words, context_spans, context_splits = [], [], [0]
+    question_words, question_splits = [], [0]
+    context_of, starts, ends = [], [], []
+    snapped = 0
+    for example in examples:
+        context = contexts.setdefault(example.context, len(contexts))
+        if context == len(context_splits) - 1:
+            spans = token_spans(example.context)
+            context_words += _number(example.context, spans, words)
+            context_spans += spans
+            context_splits.append(len(context_words))
+            bounds = np.array(spans, dtype=np.int32).reshape(-1, 2)
+        elif context_of and context != context_of[-1]:
+            begin, end = context_splits[context : context + 2]
+            bounds = np.array(context_spans[begin:end], dtype=np.int32).reshape(-1, 2)
+        context_of.append(context)
+        question_words += _number(
+            example.question, token_spans(example.question), words
+        )
+        question_splits.append(len(question_words))
+        start, end, exact = _answer_tokens(example, bounds)
+        starts.append(start)
+        ends.append(end)
+        snapped += not exact
+    return Features(
+        words=list(words),
+        context_words=np.array(context_words, dtype=np.int32),
+        context_spans=np.array(context_spans, dtype=np.int32).reshape(-1, 2),
+        context_splits=np.array(context_splits, dtype=np.int64),
+        question_words=np.array(question_words, dtype=np.int32),
+        question_splits=np.array(question_splits, dtype=np.int64),
+        context_of=np.array(context_of, dtype=np.int32),
+        starts=np.array(starts, dtype=np.int32),
+        ends=np.array(ends, dtype=np.int32),
+        snapped=snapped,
+    )
+
+
+def cached_features(
+    examples: Sequence[Example], cache: Path | None
+) -> tuple[Features, bool]:
+    """Reads the features of these very examples from the cache, or builds them.
+
+    Args:
+        examples: what to tokenise.
+        cache: directory of the cache; `None` builds without one.
+
+    Returns:
+        The features, and whether they came from the cache.
+    """
+    if cache is None:
+        return build_features(examples), False
+    path = cache / f"features-{_content_hash(examples)}.npz"
+    try:
+        return _load(path), True
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
+        # Missing, cut off or damaged: built anew.
+        features = build_features(examples)
+        _save(features, path)
+        return features, False
+
+
+def _number(
+    text: str, spans: list[tuple[int, int]], words: dict[str, int]
+) -> list[int]:
+    """The numbers of a text's words; new words are added."""
+    return [words.setdefault(text[start:end], len(words)) for start, end in spans]
+
+
+def _answer_tokens(example: Example, bounds: np.ndarray) -> tuple[int, int, bool]:
+    """First and last token of the first answer that the context holds.
+
+    Returns:
+        `(start, end, exact)`; -1 and -1 without an answer.
+    """
+    for answer in example.answers:
+        if answer.start < 0:
+            continue
+        begin, stop = answer.start, answer.start + len(answer.text)
+        # The tokens that share a character with the answer.
+        start = int(np.searchsorted(bounds[:, 1], begin, side="right"))
+        end = int(np.searchsorted(bounds[:, 0], stop, side="left")) - 1
+        if start <= end:
+            exact = bounds[start, 0] == begin and bounds[end, 1] == stop
+            return start, end, bool(exact)
+    return -1, -1, True
+
+
+def _content_hash(examples: Sequence[Example]) -> str:
+    digest = hashlib.sha256(f"{FORMAT}".encode())
+    context = None
+    for example in examples:
+        if example.context is not context:
+            context = example.context
+            digest.update(context.encode("utf-8", "surrogatepass"))
+        answers = [(answer.text, answer.start) for answer in example.answers[:1]]
+        record = f"\0{example.question}\0{answers}\0"
+        digest.update(record.encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()[:24]
+
+
+_ARRAYS = (
+    "context_words",
+    "context_spans",
+    "context_splits",
+    "question_words",
+    "question_splits",
+    "context_of",
+    "starts",
+    "ends",
+)
+
+
+def _save(features: Features, path: Path) -> None:
+    words = np.frombuffer(json.dumps(features.words).encode(), dtype=np.uint8)
+    arrays = {name: getattr(features, name) for name in _ARRAYS}
+    snapped = np.int64(features.snapped)
+    write_file(
+        path, lambda file: np.savez(file, words=words, snapped=snapped, **arrays)
+    )
+
+
+def _load(path: Path) -> Features:
+    with np.load(path, allow_pickle=False) as arrays:
+        return Features(
+            words=json.loads(arrays["words"].tobytes()),
+            snapped=int(arrays["snapped"]),
+            **{name: arrays[name] for name in _ARRAYS},
+        )

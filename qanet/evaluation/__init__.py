@@ -1,0 +1,1 @@
+"""How well predicted answers agree with the gold ones."""

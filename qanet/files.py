@@ -1,0 +1,32 @@
+"""Writing files whole or not at all."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+
+def write_file(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
+    """Lets `write` fill a file that then takes the place of `path`.
+
+    The directory is made if need be. Whoever reads `path` sees the old content or the
+    new, never a part.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a text file in UTF-8, with `write_file`.
+
+    Half a surrogate pair, which a word may be, is written as Python would read it.
+    """
+    write_file(path, lambda file: file.write(text.encode("utf-8", "surrogatepass")))

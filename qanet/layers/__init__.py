@@ -1,0 +1,1 @@
+"""Keras layers that the reading models are made of."""

@@ -1,0 +1,100 @@
+"""Dropout whose noise costs next to nothing, also on a CPU.
+
+The library's generators spend more time on dropout noise than a small model spends
+on its matrix products. Here each element's noise is one integer hash of its position
+and of a seed that advances with every step, so the compiler fuses it into the
+multiplication. The hash is the 32-bit finaliser of MurmurHash3 (Appleby, public
+domain).
+"""
+
+import keras
+import numpy as np
+from keras import ops
+
+
+def hash_uniform_bits(count, seed):
+    """Pseudo-random 32-bit integers from a counter and a seed.
+
+    Args:
+        count: how many integers.
+        seed: uint32 tensor `(2,)`.
+
+    Returns:
+        uint32 tensor `(count,)`.
+    """
+    x = ops.cast(ops.arange(count, dtype="int32"), "uint32")
+    x = x * np.uint32(0x9E3779B9) + seed[0]
+    # Two rounds: the second part of the seed must not merely shift the sequence of
+    # the first, or neighbouring steps would share their noise.
+    return _finalise(_finalise(x) + seed[1] * np.uint32(0x85EBCA77))
+
+
+def _finalise(x):
+    x = ops.bitwise_xor(x, ops.right_shift(x, np.uint32(16)))
+    x = x * np.uint32(0x85EBCA6B)
+    x = ops.bitwise_xor(x, ops.right_shift(x, np.uint32(13)))
+    x = x * np.uint32(0xC2B2AE35)
+    return ops.bitwise_xor(x, ops.right_shift(x, np.uint32(16)))
+
+
+def keep_mask(shape, rate, seed):
+    """Boolean tensor of `shape`, false with probability `rate`.
+
+    Args:
+        shape: static shape (a tuple of integers or scalar integer tensors).
+        rate: probability of false, in [0, 1).
+        seed: uint32 tensor `(2,)`.
+    """
+    count = 1
+    for size in shape:
+        count = count * size
+    threshold = np.uint32(round(rate * 2**32))
+    return ops.reshape(hash_uniform_bits(count, seed) >= threshold, shape)
+
+
+@keras.saving.register_keras_serializable(package="qanet")
+class Dropout(keras.layers.Layer):
+    """Sets elements to zero in training and scales the others up.
+
+    Args:
+        rate: probability that an element is dropped, in [0, 1).
+        shared_axes: axes along which all elements share one decision, for example
+            `(1,)` on `(batch, length, width)` drops a feature for a whole text and
+            `(2,)` drops whole positions.
+        seed: integer seed; `None` draws one from Keras' global seed.
+
+    Shape: the output has the shape and dtype of the input.
+    """
+
+    def __init__(self, rate, shared_axes=(), seed=None, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.rate = rate
+        self.shared_axes = tuple(shared_axes)
+        self.seed = seed
+        if rate:
+            self.seed_generator = keras.random.SeedGenerator(seed)
+
+    def call(self, x, training=False):
+        if not training or not self.rate:
+            return x
+        shape = [
+            1 if axis in self.shared_axes else size
+            for axis, size in enumerate(ops.shape(x))
+        ]
+        seed = ops.cast(self.seed_generator.next(), "uint32")
+        keep = keep_mask(shape, self.rate, seed)
+        return ops.where(
+            keep, x * (1.0 / (1.0 - self.rate)), ops.zeros((), dtype=x.dtype)
+        )
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "rate": self.rate,
+            "shared_axes": self.shared_axes,
+            "seed": self.seed,
+        }

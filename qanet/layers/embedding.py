@@ -1,0 +1,148 @@
+"""Word and character embeddings (QANet, section 2.2, "Input Embedding Layer")."""
+
+import keras
+from keras import ops
+
+PADDING = 0
+UNKNOWN = 1
+
+
+@keras.saving.register_keras_serializable(package="qanet")
+class WordEmbedding(keras.layers.Layer):
+    """Looks rows of a vector table up.
+
+    Row 0 is padding and stays zero. Row 1 is shared by all words without a vector
+    and is always trained. The other rows are pretrained and frozen, unless
+    `trainable_rows` is set.
+
+    Args:
+        rows: number of rows of the table, padding and unknown included.
+        width: size of a vector.
+        trainable_rows: train the whole table (for use without pretrained vectors).
+
+    Input: integer tensor `(batch, length)` of row numbers.
+    Output: float tensor `(batch, length, width)`.
+    """
+
+    def __init__(self, rows, width, trainable_rows=False, **kwargs):
+        super().__init__(**kwargs)
+        self.rows = rows
+        self.width = width
+        self.trainable_rows = trainable_rows
+
+    def build(self, input_shape):
+        self.table = self.add_weight(
+            name="table",
+            shape=(self.rows, self.width),
+            initializer=keras.initializers.RandomNormal(stddev=0.1),
+            trainable=self.trainable_rows,
+        )
+        self.unknown = self.add_weight(
+            name="unknown",
+            shape=(self.width,),
+            initializer=keras.initializers.RandomNormal(stddev=0.1),
+        )
+
+    def load_table(self, table):
+        """Sets the pretrained rows, a float array `(rows, width)`."""
+        self.table.assign(table)
+
+    def call(self, rows):
+        vectors = ops.take(self.table, rows, axis=0)
+        rows = ops.expand_dims(rows, -1)
+        vectors = ops.where(rows == UNKNOWN, ops.convert_to_tensor(self.unknown), vectors)
+        return ops.where(rows == PADDING, ops.zeros((), dtype=vectors.dtype), vectors)
+
+    def compute_output_shape(self, input_shape):
+        return (*input_shape, self.width)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "rows": self.rows,
+            "width": self.width,
+            "trainable_rows": self.trainable_rows,
+        }
+
+
+@keras.saving.register_keras_serializable(package="qanet")
+class CharacterEmbedding(keras.layers.Layer):
+    """One vector a word from its characters: embed, convolve, take the maximum.
+
+    The paper's text takes the maximum of the character vectors themselves
+    (`kernel_size=1` and no filters); most implementations convolve first. The
+    convolution never runs across words, and padding takes part in neither the
+    convolution nor the maximum.
+
+    The convolution is computed as a sum of look-ups: a character's vector times one
+    column of the kernel depends on the character alone, so the products are formed
+    once per character of the alphabet instead of once per character of the text.
+
+    Args:
+        characters: size of the alphabet, padding and unknown included.
+        width: size of a character vector.
+        filters: size of the output; 0 takes the maximum of the character vectors.
+        kernel_size: characters that a filter sees.
+
+    Input: integer tensor `(batch, length, characters_per_word)`.
+    Output: float tensor `(batch, length, filters or width)`.
+    """
+
+    def __init__(self, characters, width, filters=0, kernel_size=5, **kwargs):
+        super().__init__(**kwargs)
+        self.characters = characters
+        self.width = width
+        self.filters = filters
+        self.kernel_size = kernel_size
+
+    def build(self, input_shape):
+        self.table = self.add_weight(
+            name="table",
+            shape=(self.characters, self.width),
+            initializer=keras.initializers.RandomNormal(stddev=0.1),
+        )
+        if self.filters:
+            self.kernel = self.add_weight(
+                name="kernel",
+                shape=(self.kernel_size, self.width, self.filters),
+                initializer="glorot_uniform",
+            )
+            self.bias = self.add_weight(
+                name="bias", shape=(self.filters,), initializer="zeros"
+            )
+
+    def call(self, characters):
+        real = ops.expand_dims(characters != PADDING, -1)
+        if self.filters:
+            x = self._convolve(characters)
+        else:
+            x = ops.take(self.table, characters, axis=0)
+        lowest = ops.cast(-3e4, x.dtype)
+        x = ops.max(ops.where(real, x, lowest), axis=2)
+        # A word without characters (padding) has no maximum.
+        return ops.where(ops.any(real, axis=2), x, ops.zeros((), dtype=x.dtype))
+
+    def _convolve(self, characters):
+        size = ops.shape(characters)[2]
+        known = ops.cast(ops.arange(self.characters) != PADDING, self.table.dtype)
+        table = self.table * ops.expand_dims(known, -1)
+        before = (self.kernel_size - 1) // 2
+        padding = (before, self.kernel_size - 1 - before)
+        padded = ops.pad(characters, ((0, 0), (0, 0), padding))
+        x = self.bias
+        for column in range(self.kernel_size):
+            products = ops.matmul(table, self.kernel[column])
+            x = x + ops.take(products, padded[:, :, column : column + size], axis=0)
+        return ops.relu(x)
+
+    def compute_output_shape(self, input_shape):
+        return (*input_shape[:-1], self.filters or self.width)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "characters": self.characters,
+            "width": self.width,
+            "filters": self.filters,
+            "kernel_size": self.kernel_size,
+        }

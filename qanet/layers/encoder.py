@@ -1,0 +1,166 @@
+"""The encoder block and its stack (QANet, section 2.2, figure 1 right)."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from qanet.layers.convolution import DepthwiseSeparableConv1D
+from qanet.layers.residual import Residual
+from qanet.layers.self_attention import MultiHeadSelfAttention
+
+
+def position_signal(length, width):
+    """Sines and cosines of geometrically growing wavelengths, 2π to 20,000π.
+
+    Vaswani et al., 2017, section 3.5; the sines fill the first half of the features
+    and the cosines the second.
+
+    Args:
+        length: number of positions.
+        width: number of features, even.
+
+    Returns:
+        float32 tensor `(length, width)`.
+    """
+    frequencies = 10000.0 ** (-np.arange(width // 2) / max(width // 2 - 1, 1))
+    positions = ops.cast(ops.arange(length, dtype="int32"), "float32")
+    angles = ops.expand_dims(positions, 1) * frequencies.astype("float32")
+    return ops.concatenate([ops.sin(angles), ops.cos(angles)], axis=1)
+
+
+@keras.saving.register_keras_serializable(package="qanet")
+class FeedForward(keras.layers.Layer):
+    """relu(x W_1 + b_1) W_2 + b_2, at each position alone.
+
+    Args:
+        inner: size of the hidden layer.
+
+    Input and output: float tensor `(batch, length, width)`. The mask is not needed;
+    it is accepted so that all sub-layers are called alike.
+    """
+
+    def __init__(self, inner, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.inner = inner
+
+    def build(self, input_shape):
+        self.expand = keras.layers.Dense(self.inner, activation="relu", name="expand")
+        self.contract = keras.layers.Dense(input_shape[-1], name="contract")
+        self.expand.build(input_shape)
+        self.contract.build((*input_shape[:-1], self.inner))
+
+    def call(self, x, mask=None):
+        return self.contract(self.expand(x))
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return {**super().get_config(), "inner": self.inner}
+
+
+@keras.saving.register_keras_serializable(package="qanet")
+class EncoderStack(keras.layers.Layer):
+    """Blocks of [convolutions, self-attention, feed-forward], each a residual.
+
+    Sub-layer l of the stack's L survives training with probability
+    1 - l/L * (1 - survival), so that the deepest one survives with `survival`.
+
+    Args:
+        blocks: number of blocks.
+        convolutions: convolutions in a block.
+        kernel_size: kernel of the convolutions.
+        heads: heads of the self-attention.
+        feed_forward: inner size of the feed-forward layer.
+        dropout: dropout rate of every sub-layer's output.
+        survival: survival probability of the last sub-layer.
+        position_per_block: add the position signal at the start of every block, as
+            the paper's text says, instead of once.
+        final_norm: normalise the output, as the authors' code does.
+
+    Input: float tensor `(batch, length, width)` and boolean mask `(batch, length)`.
+    Output: float tensor `(batch, length, width)`.
+    """
+
+    def __init__(
+        self,
+        blocks,
+        convolutions,
+        kernel_size,
+        heads,
+        feed_forward,
+        dropout=0.0,
+        survival=1.0,
+        position_per_block=False,
+        final_norm=True,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.blocks = blocks
+        self.convolutions = convolutions
+        self.kernel_size = kernel_size
+        self.heads = heads
+        self.feed_forward = feed_forward
+        self.dropout = dropout
+        self.survival = survival
+        self.position_per_block = position_per_block
+        self.final_norm = final_norm
+
+    def build(self, input_shape):
+        width = input_shape[-1]
+        depth = self.blocks * (self.convolutions + 2)
+        self.sublayers = []
+        for block in range(self.blocks):
+            layers = [
+                DepthwiseSeparableConv1D(
+                    width, self.kernel_size, name=f"block_{block}_convolution_{i}"
+                )
+                for i in range(self.convolutions)
+            ]
+            layers.append(
+                MultiHeadSelfAttention(self.heads, name=f"block_{block}_attention")
+            )
+            layers.append(
+                FeedForward(self.feed_forward, name=f"block_{block}_feed_forward")
+            )
+            for layer in layers:
+                level = len(self.sublayers) + 1
+                residual = Residual(
+                    layer,
+                    dropout=self.dropout,
+                    survival=1.0 - level / depth * (1.0 - self.survival),
+                    name=f"residual_{layer.name}",
+                )
+                residual.build(input_shape)
+                self.sublayers.append(residual)
+        if self.final_norm:
+            self.norm = keras.layers.LayerNormalization(epsilon=1e-6, name="norm")
+            self.norm.build(input_shape)
+
+    def call(self, x, mask, training=False):
+        signal = ops.cast(position_signal(ops.shape(x)[1], x.shape[-1]), x.dtype)
+        per_block = self.convolutions + 2
+        for i, sublayer in enumerate(self.sublayers):
+            if i == 0 or (self.position_per_block and i % per_block == 0):
+                x = x + signal
+            x = sublayer(x, mask=mask, training=training)
+        return self.norm(x) if self.final_norm else x
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "blocks": self.blocks,
+            "convolutions": self.convolutions,
+            "kernel_size": self.kernel_size,
+            "heads": self.heads,
+            "feed_forward": self.feed_forward,
+            "dropout": self.dropout,
+            "survival": self.survival,
+            "position_per_block": self.position_per_block,
+            "final_norm": self.final_norm,
+        }

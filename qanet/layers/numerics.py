@@ -1,0 +1,49 @@
+"""Masking and softmax that hold in every dtype and on every backend.
+
+A mask is a boolean tensor, true at real positions. It is derived from lengths and
+travels explicitly from layer to layer.
+"""
+
+from keras import ops
+
+# Added to a masked logit. Finite, so that a row that is masked throughout gives
+# numbers instead of NaN; small enough for float16 and bfloat16.
+MASKED_LOGIT = -3e4
+
+
+def mask_logits(logits, mask):
+    """Replaces masked logits by a large negative number.
+
+    Args:
+        logits: float tensor.
+        mask: boolean tensor that broadcasts to `logits`, true where real.
+
+    Returns:
+        float32 tensor of the shape of `logits`.
+    """
+    return ops.where(mask, ops.cast(logits, "float32"), MASKED_LOGIT)
+
+
+def masked_softmax(logits, mask, axis=-1):
+    """Softmax over the real positions of one axis, computed in float32.
+
+    Args:
+        logits: float tensor.
+        mask: boolean tensor that broadcasts to `logits`, true where real.
+        axis: the axis that sums to one.
+
+    Returns:
+        Tensor of the shape and dtype of `logits`.
+    """
+    weights = ops.softmax(mask_logits(logits, mask), axis=axis)
+    return ops.cast(weights, logits.dtype)
+
+
+def zero_padding(x, mask):
+    """Sets the vectors at padded positions to zero.
+
+    Args:
+        x: float tensor `(batch, length, width)`.
+        mask: boolean tensor `(batch, length)`.
+    """
+    return ops.where(ops.expand_dims(mask, -1), x, ops.zeros((), dtype=x.dtype))

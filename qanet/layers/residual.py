@@ -1,0 +1,65 @@
+"""Residual sub-layer with stochastic depth (QANet, section 2.2)."""
+
+import keras
+from keras import ops
+
+from qanet.layers.dropout import Dropout, keep_mask
+
+
+@keras.saving.register_keras_serializable(package="qanet")
+class Residual(keras.layers.Layer):
+    """x + keep * dropout(layer(layer_norm(x))).
+
+    In training the sub-layer is left out with probability `1 - survival`, for each
+    example on its own; otherwise its output is scaled by `survival` instead
+    (Huang et al., 2016, equation 5).
+
+    Args:
+        layer: the sub-layer, called with `(x, mask=mask)`.
+        dropout: dropout rate of the sub-layer's output.
+        survival: probability that the sub-layer takes part in training.
+
+    Input: float tensor `(batch, length, width)` and boolean mask `(batch, length)`.
+    Output: float tensor `(batch, length, width)`.
+    """
+
+    def __init__(self, layer, dropout=0.0, survival=1.0, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.layer = layer
+        self.survival = survival
+        self.norm = keras.layers.LayerNormalization(epsilon=1e-6, name="norm")
+        self.dropout = Dropout(dropout, name="dropout")
+        if survival < 1.0:
+            self.seed_generator = keras.random.SeedGenerator()
+
+    def build(self, input_shape):
+        self.norm.build(input_shape)
+        self.layer.build(input_shape)
+
+    def call(self, x, mask, training=False):
+        y = self.layer(self.norm(x), mask=mask)
+        y = self.dropout(y, training=training)
+        if self.survival == 1.0:
+            return x + y
+        if not training:
+            return x + self.survival * y
+        seed = ops.cast(self.seed_generator.next(), "uint32")
+        keep = keep_mask((ops.shape(x)[0], 1, 1), 1.0 - self.survival, seed)
+        return x + ops.where(keep, y, ops.zeros((), dtype=y.dtype))
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "layer": keras.saving.serialize_keras_object(self.layer),
+            "dropout": self.dropout.rate,
+            "survival": self.survival,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        layer = keras.saving.deserialize_keras_object(config.pop("layer"))
+        return cls(layer, **config)

@@ -1,0 +1,66 @@
+"""Multi-head self-attention (Vaswani et al., 2017, section 3.2)."""
+
+import keras
+from keras import ops
+
+from qanet.layers.numerics import mask_logits
+
+
+@keras.saving.register_keras_serializable(package="qanet")
+class MultiHeadSelfAttention(keras.layers.Layer):
+    """Each position takes a weighted mean of all real positions, once per head.
+
+    Args:
+        heads: number of heads; divides the width.
+
+    Input: float tensor `(batch, length, width)` and boolean mask `(batch, length)`.
+    Output: float tensor `(batch, length, width)`.
+    """
+
+    def __init__(self, heads, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.heads = heads
+
+    def build(self, input_shape):
+        width = input_shape[-1]
+        if width % self.heads:
+            raise ValueError(f"{self.heads} heads do not divide the width {width}")
+        self.projection = keras.layers.Dense(
+            3 * width,
+            use_bias=False,
+            # Glorot's bound for each of the three square matrices, not for the
+            # wide one that holds them.
+            kernel_initializer=keras.initializers.RandomUniform(
+                -((3.0 / width) ** 0.5), (3.0 / width) ** 0.5
+            ),
+            name="query_key_value",
+        )
+        self.output_projection = keras.layers.Dense(
+            width, use_bias=False, name="output"
+        )
+        self.projection.build(input_shape)
+        self.output_projection.build(input_shape)
+
+    def call(self, x, mask):
+        batch, length, width = ops.shape(x)
+        size = width // self.heads
+        x = ops.reshape(self.projection(x), (batch, length, 3, self.heads, size))
+        query, key, value = ops.unstack(ops.transpose(x, (2, 0, 3, 1, 4)), 3)
+        query = query * (size**-0.5)
+        logits = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
+        logits = mask_logits(logits, mask[:, None, None, :])
+        weights = ops.exp(logits - ops.max(logits, axis=-1, keepdims=True))
+        total = ops.sum(weights, axis=-1, keepdims=True)
+        # Normalised after the product with the values: that is one pass less over
+        # the (length, length) weights than a softmax.
+        x = ops.matmul(ops.cast(weights, value.dtype), value)
+        x = x / ops.cast(total, x.dtype)
+        x = ops.reshape(ops.transpose(x, (0, 2, 1, 3)), (batch, length, width))
+        return self.output_projection(x)
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return {**super().get_config(), "heads": self.heads}

@@ -1,0 +1,108 @@
+"""QANet (Yu et al., "QANet: Combining Local Convolution with Global Self-Attention
+for Reading Comprehension", ICLR 2018)."""
+
+import keras
+
+from qanet.config import QANetConfig
+from qanet.layers.context_query_attention import ContextQueryAttention
+from qanet.layers.dropout import Dropout
+from qanet.layers.embedding import CharacterEmbedding, WordEmbedding
+from qanet.layers.encoder import EncoderStack
+from qanet.layers.highway import Highway
+from qanet.layers.pointer import SpanPointer
+from qanet.models.inputs import EmbeddingSizes, reading_inputs
+
+
+def build_qanet(config: QANetConfig, sizes: EmbeddingSizes) -> keras.Model:
+    """Builds the model of the paper's figure 1, from bottom to top.
+
+    Args:
+        config: sizes, passes and dropout rates.
+        sizes: sizes of the vocabulary that the embeddings stand on.
+
+    Returns:
+        A functional model from the inputs of `reading_inputs` to `start_logits` and
+        `end_logits`, float32 `(batch, context_length)`.
+    """
+    inputs = reading_inputs(sizes.characters_per_word)
+
+    # Input embedding: [word; characters], highway, projection to the model's width.
+    words = WordEmbedding(
+        sizes.rows, sizes.width, trainable_rows=not sizes.pretrained, name="words"
+    )
+    characters = CharacterEmbedding(
+        sizes.characters,
+        config.character_width,
+        config.character_filters,
+        config.character_kernel,
+        name="characters",
+    )
+    word_dropout = Dropout(config.word_dropout, name="word_dropout")
+    character_dropout = Dropout(config.character_dropout, name="character_dropout")
+    join = keras.layers.Concatenate(name="word_and_characters")
+    highway = Highway(config.highway_layers, config.dropout, name="highway")
+    project = keras.layers.Dense(config.width, use_bias=False, name="projection")
+    embedding_encoder = EncoderStack(
+        **config.embedding_encoder.model_dump(),
+        heads=config.heads,
+        feed_forward=config.feed_forward,
+        dropout=config.dropout,
+        survival=config.survival,
+        position_per_block=config.position_per_block,
+        final_norm=config.final_norm,
+        name="embedding_encoder",
+    )
+
+    def encode(word_rows, spelling, mask):
+        x = join(
+            [word_dropout(words(word_rows)), character_dropout(characters(spelling))]
+        )
+        if config.highway_before_projection:
+            x = project(highway(x))
+        else:
+            x = highway(project(x))
+        return embedding_encoder(x, mask=mask)
+
+    context = encode(
+        inputs.context_words, inputs.context_characters, inputs.context_mask
+    )
+    question = encode(
+        inputs.question_words, inputs.question_characters, inputs.question_mask
+    )
+
+    # Context-query attention, and projection to the width of the model encoder.
+    attended = ContextQueryAttention(name="context_query_attention")(
+        context, question, inputs.context_mask, inputs.question_mask
+    )
+    x = keras.layers.Dense(config.width, use_bias=False, name="attended")(attended)
+    x = Dropout(config.dropout, name="attended_dropout")(x)
+
+    # Model encoder: one stack, applied several times.
+    model_encoder = EncoderStack(
+        **config.model_encoder.model_dump(),
+        heads=config.heads,
+        feed_forward=config.feed_forward,
+        dropout=config.dropout,
+        survival=config.survival,
+        position_per_block=config.position_per_block,
+        final_norm=config.final_norm,
+        name="model_encoder",
+    )
+    between_passes = Dropout(config.dropout, name="pass_dropout")
+    outputs = []
+    for _ in range(config.passes):
+        x = model_encoder(x, mask=inputs.context_mask)
+        outputs.append(x)
+        x = between_passes(x)
+
+    # Output: start from the first two of the last three passes, end from the first
+    # and the third.
+    m0, m1, m2 = outputs[-3:]
+    start_logits, end_logits = SpanPointer(name="pointer")(
+        m0, m1, m2, inputs.context_mask
+    )
+    return keras.Model(
+        inputs.tensors,
+        {"start_logits": start_logits, "end_logits": end_logits},
+        name="qanet",
+    )

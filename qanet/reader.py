@@ -1,0 +1,196 @@
+"""The public way to ask a trained model: `Reader.load(run).answer(question, context)`.
+
+The command line, the evaluation and the training all read through this class.
+"""
+
+import os
+from collections.abc import Sequence
+from typing import Self
+
+import keras
+import numpy as np
+from tqdm import tqdm
+
+from qanet.config import Config
+from qanet.datasets.batches import (
+    NO_ITEM,
+    BatchMaker,
+    Windows,
+    plan_reading,
+    reading_windows,
+)
+from qanet.datasets.features import Features, build_features
+from qanet.datasets.squad import Example
+from qanet.decoding import Answer, answers_from_spans, best_spans
+from qanet.errors import UserError
+from qanet.run import Run
+from qanet.text.vocabulary import Vocabulary
+
+
+class Reader:
+    """Answers questions on passages of any length.
+
+    Args:
+        model: a reading model.
+        vocabulary: the vocabulary it was trained with.
+        config: the configuration it was trained with.
+    """
+
+    def __init__(self, model: keras.Model, vocabulary: Vocabulary, config: Config):
+        self.model = model
+        self.vocabulary = vocabulary
+        self.config = config
+
+    @classmethod
+    def load(cls, run: str | os.PathLike) -> Self:
+        """Loads the reader that a run directory holds.
+
+        Raises:
+            UserError: it is not a run directory, or something in it is damaged.
+        """
+        run = Run(run)
+        config = run.load_config()
+        vocabulary = run.load_vocabulary()
+        return cls(run.load_model(config, vocabulary), vocabulary, config)
+
+    def answer(
+        self, question: str, context: str, top_k: int = 1
+    ) -> Answer | list[Answer]:
+        """Answers one question.
+
+        Args:
+            question: the question.
+            context: the passage, of any length.
+            top_k: number of answers.
+
+        Returns:
+            The best answer, or with `top_k > 1` the list of the best ones, best first.
+
+        Raises:
+            UserError: the question or the context is blank.
+        """
+        (answers,) = self.answer_many([(question, context)], top_k)
+        return answers[0] if top_k == 1 else answers
+
+    def answer_many(
+        self, pairs: Sequence[tuple[str, str]], top_k: int = 1
+    ) -> list[list[Answer]]:
+        """Answers many questions in one go.
+
+        Args:
+            pairs: (question, context) pairs.
+            top_k: number of answers to each.
+
+        Returns:
+            For each pair its answers, best first.
+
+        Raises:
+            UserError: a question or a context is blank.
+        """
+        examples = []
+        for i, (question, context) in enumerate(pairs):
+            for name, text in (("question", question), ("context", context)):
+                if not text.strip():
+                    raise UserError(f"the {name} of pair {i} is blank; give some text")
+            examples.append(Example(str(i), question, context, ()))
+        return self.read(examples, build_features(examples), top_k=top_k)
+
+    def read(
+        self,
+        examples: Sequence[Example],
+        features: Features,
+        chosen: np.ndarray | None = None,
+        top_k: int = 1,
+        progress: str | None = None,
+    ) -> list[list[Answer]]:
+        """Answers examples that are tokenised already.
+
+        Args:
+            examples: the examples that `features` was built from.
+            features: their tokens.
+            chosen: indices of the examples to answer; all by default.
+            top_k: number of answers to each.
+            progress: label of a progress bar; none by default.
+
+        Returns:
+            For each chosen example its answers, best first.
+        """
+        if chosen is None:
+            chosen = np.arange(len(examples))
+        if not len(chosen):
+            return []
+        windows = reading_windows(features, chosen)
+        logits = self._logits(features, windows, progress)
+        first_items = np.searchsorted(windows.examples, chosen)
+        limit = self.config.data.answer_limit
+        answers = []
+        for example, first in zip(chosen, first_items, strict=True):
+            start_logits, end_logits = _join_windows(logits, windows, first)
+            if not len(start_logits):
+                # Nothing but white space and control characters.
+                answers.append([Answer("", 0, 0, 0.0)])
+                continue
+            spans = best_spans(start_logits, end_logits, limit, top_k)
+            context = examples[example].context
+            answers.append(
+                answers_from_spans(context, features.spans_of(example), spans)
+            )
+        return answers
+
+    def _logits(
+        self, features: Features, windows: Windows, progress: str | None
+    ) -> np.ndarray:
+        """Start and end logits of each item, an object per item `(2, length)`."""
+        maker = BatchMaker(
+            features, self.vocabulary.table(features.words), windows
+        )
+        plan = plan_reading(
+            windows,
+            features.question_lengths[windows.examples],
+            self.config.data,
+            min(self.config.training.evaluation_batch_size, len(windows)),
+        )
+        logits: list[np.ndarray] = [None] * len(windows)
+        with tqdm(
+            total=len(windows),
+            desc=progress,
+            unit="question",
+            disable=progress is None,
+            leave=False,
+        ) as bar:
+            for batch in plan:
+                outputs = self.model.predict_on_batch(maker.inputs(batch))
+                both = np.stack([outputs["start_logits"], outputs["end_logits"]], 1)
+                for row, item in enumerate(batch.items):
+                    if item != NO_ITEM:
+                        logits[item] = both[row, :, : windows.lengths[item]]
+                bar.update(int((batch.items != NO_ITEM).sum()))
+        return logits
+
+
+def _join_windows(
+    logits: Sequence[np.ndarray], windows: Windows, first: int
+) -> np.ndarray:
+    """Logits of a whole context, each token's from the window it is most central in.
+
+    Args:
+        logits: `(2, length)` for each item.
+        windows: the items; those of one example follow each other.
+        first: first item of the example.
+
+    Returns:
+        float array `(2, context tokens)`.
+    """
+    parts = [logits[first]]
+    item = first + 1
+    while item < len(windows) and windows.examples[item] == windows.examples[first]:
+        overlap = (
+            windows.offsets[item - 1]
+            + windows.lengths[item - 1]
+            - windows.offsets[item]
+        )
+        keep = overlap // 2
+        parts[-1] = parts[-1][:, : parts[-1].shape[1] - (overlap - keep)]
+        parts.append(logits[item][:, keep:])
+        item += 1
+    return np.concatenate(parts, axis=1)

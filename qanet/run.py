@@ -1,0 +1,153 @@
+"""The run directory: all that a trained model needs, on disk.
+
+    config.json      the whole configuration
+    vocabulary/      words, characters and, where they are frozen, word vectors
+    weights.npz      averaged weights of the best evaluation
+    checkpoints/     resumable states of the training
+    history.csv      one row an evaluation
+    metrics.json     the last whole evaluation on dev
+    tensorboard/     the same curves for TensorBoard
+
+Every file is written under a temporary name and then renamed, so none is ever seen
+half-written.
+"""
+
+import json
+import os
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from qanet.config import Config, load_config
+from qanet.errors import UserError
+from qanet.files import write_file, write_text
+from qanet.models.inputs import EmbeddingSizes
+from qanet.models.registry import build_model
+from qanet.text.vocabulary import Vocabulary
+
+DAMAGED = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
+
+
+class Run:
+    """A run directory.
+
+    Args:
+        directory: its path; it need not exist yet.
+    """
+
+    def __init__(self, directory: str | os.PathLike):
+        self.directory = Path(directory)
+        self.config_path = self.directory / "config.json"
+        self.vocabulary_directory = self.directory / "vocabulary"
+        self.weights_path = self.directory / "weights.npz"
+        self.checkpoint_directory = self.directory / "checkpoints"
+        self.history_path = self.directory / "history.csv"
+        self.metrics_path = self.directory / "metrics.json"
+        self.tensorboard_directory = self.directory / "tensorboard"
+
+    def save_config(self, config: Config) -> None:
+        """Stores the whole configuration."""
+        write_text(self.config_path, config.model_dump_json(indent=2) + "\n")
+
+    def load_config(self) -> Config:
+        """Reads the configuration.
+
+        Raises:
+            UserError: this is not a run directory, or its configuration is damaged.
+        """
+        if not self.config_path.is_file():
+            raise UserError(
+                f"{self.directory}: not a run directory (it has no config.json); "
+                "give the directory that train.py printed"
+            )
+        return load_config(self.config_path)
+
+    def load_vocabulary(self) -> Vocabulary:
+        """Reads the vocabulary; raises `UserError` where it is missing or damaged."""
+        return Vocabulary.load(self.vocabulary_directory)
+
+    def load_model(self, config: Config, vocabulary: Vocabulary) -> keras.Model:
+        """Rebuilds the model from the configuration and loads its best weights.
+
+        Raises:
+            UserError: the weights are missing, damaged or of another configuration.
+        """
+        model = build_run_model(config, vocabulary)
+        if not self.weights_path.is_file():
+            raise UserError(
+                f"{self.weights_path}: missing; the training has not reached its first "
+                "evaluation, or the file was removed"
+            )
+        try:
+            with np.load(self.weights_path, allow_pickle=False) as arrays:
+                assign_variables(saved_variables(model), arrays)
+        except DAMAGED as error:
+            raise UserError(
+                f"{self.weights_path}: damaged or of another configuration ({error})"
+            ) from None
+        return model
+
+    def save_weights(self, model: keras.Model) -> None:
+        """Stores the model's present weights, but for frozen word vectors."""
+        save_variables(self.weights_path, saved_variables(model))
+
+    def save_metrics(self, metrics: dict[str, Any]) -> None:
+        """Stores the metrics of an evaluation."""
+        write_text(self.metrics_path, json.dumps(metrics, indent=2) + "\n")
+
+
+def build_run_model(config: Config, vocabulary: Vocabulary) -> keras.Model:
+    """Builds the configured model on a vocabulary, with its frozen word vectors."""
+    pretrained = vocabulary.vectors is not None
+    sizes = EmbeddingSizes(
+        rows=len(vocabulary.words),
+        width=vocabulary.vectors.shape[1]
+        if pretrained
+        else config.vocabulary.word_width,
+        characters=len(vocabulary.characters),
+        characters_per_word=vocabulary.characters_per_word,
+        pretrained=pretrained,
+    )
+    model = build_model(config.model, sizes)
+    if pretrained:
+        model.get_layer("words").load_table(vocabulary.vectors.astype("float32"))
+    return model
+
+
+def saved_variables(model: keras.Model) -> dict[str, keras.Variable]:
+    """The weights by path, without frozen word vectors: the vocabulary holds those."""
+    return {variable.path: variable for variable in model.trainable_variables}
+
+
+def assign_variables(variables: dict[str, keras.Variable], arrays: Any) -> None:
+    """Assigns arrays to variables by name.
+
+    Raises:
+        KeyError: an array is missing.
+        ValueError: an array is left over or has another shape.
+    """
+    left_over = set(arrays) - set(variables)
+    if left_over:
+        raise ValueError(f"unexpected array {min(left_over)}")
+    # Read all before assigning any, so that a damaged file changes nothing.
+    values = {name: arrays[name] for name in variables}
+    for name, variable in variables.items():
+        if values[name].shape != tuple(variable.shape):
+            raise ValueError(
+                f"{name} has shape {values[name].shape}, not {tuple(variable.shape)}"
+            )
+    for name, variable in variables.items():
+        variable.assign(values[name])
+
+
+def save_variables(path: Path, variables: dict[str, keras.Variable], **arrays) -> None:
+    """Stores variables, and further arrays, in one `.npz` file."""
+    values = {
+        name: keras.ops.convert_to_numpy(variable)
+        for name, variable in variables.items()
+    }
+    write_file(path, lambda file: np.savez(file, **values, **arrays))

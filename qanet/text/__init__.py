@@ -1,0 +1,1 @@
+"""Text: the tokenizer, the vocabulary and the word vectors."""

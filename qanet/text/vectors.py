@@ -1,0 +1,235 @@
+"""Word vectors: reads those a data set needs from a GloVe, fastText or word2vec file.
+
+The file is text, `word number number ...` on each line with single blanks between,
+plain or gzipped, possibly after a first line `count dimension`. It is streamed: what
+stays in memory is the rows kept, so a file of 5 GB is as good as a small one. What was
+kept can be cached, for reading such a file takes minutes.
+"""
+
+import gzip
+import hashlib
+import json
+import math
+import os
+import re
+import zlib
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+
+from qanet.errors import UserError
+
+RESERVED_ROWS = 2  # padding and unknown
+
+_CACHE_FORMAT = 1
+_MEBIBYTE = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class WordVectors:
+    """Words and the table of their vectors.
+
+    Attributes:
+        words: The words in the order of their file, each once. Word `i` has row
+            `i + 2` of the table.
+        table: Float32 array of shape `(2 + len(words), dimension)`. Row 0 (padding)
+            and row 1 (unknown) are zero.
+    """
+
+    words: list[str]
+    table: np.ndarray
+
+    def __post_init__(self) -> None:
+        if self.table.ndim != 2 or len(self.table) != RESERVED_ROWS + len(self.words):
+            raise ValueError(
+                f"{len(self.words)} words do not fit a table of shape "
+                f"{self.table.shape}"
+            )
+
+
+def read_vectors(
+    path: str | Path, words: Collection[str], extra: int = 0
+) -> WordVectors:
+    """Reads the vectors of the given words from a text file.
+
+    Keeps the rows whose word is one of `words` or the lower case of one, and the first
+    `extra` rows whatever their word. Of several rows with one word the first counts.
+    Only the rows kept are parsed as numbers; of the others the columns are counted.
+
+    Args:
+        path: The file; gzipped if its name ends in `.gz`. A word may contain blanks
+            (GloVe 840B has some), but not end in a number after a blank: that is taken
+            for a number too many.
+        words: The words wanted.
+        extra: How many rows from the top to keep besides.
+
+    Raises:
+        UserError: The file is missing, empty, damaged or not UTF-8, or one of its lines
+            has the wrong number of columns or something else than a finite float32.
+    """
+    path = Path(path)
+    lines = _numbered_lines(path)
+    dimension, lines = _dimension(path, lines)
+    wanted = {*words, *(word.lower() for word in words)}
+    kept: dict[str, None] = {}
+    rows = bytearray(RESERVED_ROWS * dimension * np.float32().itemsize)
+    for order, (number, line) in enumerate(lines):
+        try:
+            word, numbers = _split(line, dimension)
+            if word in kept or (word not in wanted and order >= extra):
+                continue
+            rows += _parse(numbers).tobytes()
+        except UnicodeDecodeError:
+            raise UserError(f"{path}, line {number}: not UTF-8 text") from None
+        except ValueError as error:
+            raise UserError(f"{path}, line {number}: {error}") from None
+        kept[word] = None
+    return WordVectors(
+        list(kept), np.frombuffer(rows, np.float32).reshape(-1, dimension)
+    )
+
+
+def load_vectors(
+    path: str | Path, words: Collection[str], extra: int, cache_directory: str | Path
+) -> WordVectors:
+    """Does what `read_vectors` does, but reads an unchanged file only once.
+
+    The result is kept in the cache directory under a name that stands for the request
+    and the file. To hash all of a file of several GB would take as long as to read it,
+    so the file is known by its size, its time of modification and the SHA-256 of its
+    first and its last MiB. A damaged cache file is rebuilt.
+
+    Args:
+        path: As for `read_vectors`.
+        words: As for `read_vectors`; their order does not matter.
+        extra: As for `read_vectors`.
+        cache_directory: Where to keep the result; made if it does not exist.
+
+    Raises:
+        UserError: As for `read_vectors`, or the cache cannot be written.
+    """
+    path = Path(path)
+    cache = Path(cache_directory) / f"{_cache_key(path, words, extra)}.npz"
+    vectors = _read_cache(cache)
+    if vectors is None:
+        vectors = read_vectors(path, words, extra)
+        _write_cache(cache, vectors)
+    return vectors
+
+
+def _numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yields the lines of a file, counted from 1, without what ends them."""
+    open_file = gzip.open if path.suffix == ".gz" else open
+    number = 0
+    try:
+        with open_file(path, "rb") as file:
+            for number, line in enumerate(file, start=1):
+                # fastText and word2vec put a blank before the end of each line.
+                yield number, line.rstrip(b" \r\n")
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise UserError(
+            f"{path}, after line {number}: damaged or incomplete gzip file ({error}); "
+            "get it again"
+        ) from None
+    except OSError as error:
+        raise _cannot_read(path, error) from None
+
+
+def _dimension(
+    path: Path, lines: Iterator[tuple[int, bytes]]
+) -> tuple[int, Iterator[tuple[int, bytes]]]:
+    """The length of the vectors, and all the lines that hold one."""
+    number, line = next(lines, (0, b""))
+    header = re.fullmatch(rb"\d+ (\d+)", line)
+    if header:
+        dimension = int(header[1])
+        number, line = next(lines, (0, b""))
+    else:
+        dimension = line.count(b" ")
+    if number == 0:
+        raise UserError(f"{path}: holds no vectors")
+    if dimension == 0:
+        raise UserError(f"{path}, line 1: not a word and its numbers, blanks between")
+    return dimension, chain([(number, line)], lines)
+
+
+def _split(line: bytes, dimension: int) -> tuple[str, bytes]:
+    """The word of a line, and the rest with its numbers."""
+    columns = line.count(b" ")
+    if columns >= dimension:
+        *word, numbers = line.split(b" ", columns - dimension + 1)
+        if len(word) == 1 or not _is_number(word[-1]):
+            return b" ".join(word).decode(), numbers
+    raise ValueError(f"{columns} numbers after the word instead of {dimension}")
+
+
+def _is_number(text: bytes) -> bool:
+    try:
+        return math.isfinite(float(text))  # "to infinity" would be a word
+    except ValueError:
+        return False
+
+
+def _parse(numbers: bytes) -> np.ndarray:
+    with np.errstate(over="ignore"):  # what overflows becomes infinite: see below
+        vector = np.array(numbers.split(b" "), dtype=np.float32)
+    if not np.isfinite(vector).all():
+        raise ValueError("a number is not finite")
+    return vector
+
+
+def _cannot_read(path: Path, error: OSError) -> UserError:
+    return UserError(f"{path}: cannot be read ({error.strerror or error})")
+
+
+def _cache_key(path: Path, words: Collection[str], extra: int) -> str:
+    try:
+        with open(path, "rb") as file:
+            state = os.fstat(file.fileno())
+            head = file.read(_MEBIBYTE)
+            file.seek(max(0, state.st_size - _MEBIBYTE))
+            tail = file.read()
+    except OSError as error:
+        raise _cannot_read(path, error) from None
+    request = [
+        _CACHE_FORMAT,
+        path.suffix,
+        state.st_size,
+        state.st_mtime_ns,
+        hashlib.sha256(head).hexdigest(),
+        hashlib.sha256(tail).hexdigest(),
+        extra,
+        sorted(set(words)),
+    ]
+    return hashlib.sha256(json.dumps(request).encode()).hexdigest()
+
+
+def _read_cache(cache: Path) -> WordVectors | None:
+    """The vectors cached, or None if there are none or the file is damaged."""
+    try:
+        # The zip format checks each array against its CRC-32 as it is read.
+        with np.load(cache, allow_pickle=False) as arrays:
+            return WordVectors(json.loads(arrays["words"].tobytes()), arrays["table"])
+    except Exception:  # there is no list of all that a damaged file can raise
+        return None
+
+
+def _write_cache(cache: Path, vectors: WordVectors) -> None:
+    words = np.frombuffer(json.dumps(vectors.words).encode(), np.uint8)
+    partial = cache.with_suffix(f".{os.getpid()}.partial")
+    try:
+        cache.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with open(partial, "wb") as file:
+                np.savez(file, words=words, table=vectors.table)
+            os.replace(partial, cache)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"{cache.parent}: the vectors cannot be cached there "
+            f"({error.strerror or error})"
+        ) from None

@@ -1,0 +1,202 @@
+"""The vocabulary: the row of each word's vector, and the spelling of any word.
+
+Words of a text are not limited to the vocabulary: one without a vector shares the
+unknown row with others, but keeps its own characters.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from qanet.config import VocabularyConfig
+from qanet.errors import UserError
+from qanet.files import write_file, write_text
+from qanet.text.vectors import WordVectors
+
+PADDING = 0
+UNKNOWN = 1
+RESERVED = ["", "<unknown>"]
+
+WORDS_FILE = "vocabulary.json"
+VECTORS_FILE = "vectors.npy"
+
+
+@dataclass(frozen=True)
+class WordTable:
+    """What a vocabulary makes of a list of words.
+
+    Attributes:
+        rows: int32 `(words,)`, rows of the vector table.
+        characters: int32 `(words, characters_per_word)`, character numbers, cut or
+            filled up with 0.
+    """
+
+    rows: np.ndarray
+    characters: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """The words that have a vector, and the characters that have one.
+
+    Attributes:
+        words: the word of each row of the vector table. Row 0 is padding, row 1 all
+            words without a vector.
+        characters: the character of each character number, with the same two first.
+        characters_per_word: characters that a word is cut or padded to.
+        vectors: pretrained vectors, float16 `(len(words), width)`, or `None` where
+            the model trains its own.
+    """
+
+    words: list[str]
+    characters: list[str]
+    characters_per_word: int
+    vectors: np.ndarray | None = None
+
+    @classmethod
+    def build(
+        cls,
+        counts: Counter[str],
+        vectors: WordVectors | None,
+        config: VocabularyConfig,
+    ) -> Self:
+        """The vocabulary of a training set.
+
+        Args:
+            counts: how often each word occurs in the training set.
+            vectors: pretrained vectors; all of them are kept. With `None` the words
+                that occur at least `config.word_min_count` times get a row.
+            config: limits.
+        """
+        characters = Counter()
+        for word, count in counts.items():
+            for character in word:
+                characters[character] += count
+        if vectors is None:
+            words = _frequent(counts, config.word_min_count)
+            table = None
+        else:
+            words = vectors.words
+            # Half precision halves the run directory and costs 3 digits that the
+            # vectors do not have.
+            table = vectors.table.astype(np.float16)
+        return cls(
+            words=RESERVED + words,
+            characters=RESERVED + _frequent(characters, config.character_min_count),
+            characters_per_word=config.characters_per_word,
+            vectors=table,
+        )
+
+    def row(self, word: str) -> int:
+        """The row of a word: of its exact form, else of its lower case, else unknown."""
+        row = self._row_of_word.get(word)
+        return self._row_of_word.get(word.lower(), UNKNOWN) if row is None else row
+
+    def spell(self, word: str) -> list[int]:
+        """The character numbers of any word, at most `characters_per_word`."""
+        numbers = self._number_of_character
+        return [numbers.get(c, UNKNOWN) for c in word[: self.characters_per_word]]
+
+    def table(self, words: Sequence[str]) -> WordTable:
+        """Rows and spellings of a list of words whose first entry is padding."""
+        rows = np.array([self.row(word) for word in words], dtype=np.int32)
+        rows[0] = PADDING
+        characters = np.zeros((len(words), self.characters_per_word), dtype=np.int32)
+        for i, word in enumerate(words):
+            spelling = self.spell(word)
+            characters[i, : len(spelling)] = spelling
+        return WordTable(rows, characters)
+
+    def save(self, directory: Path) -> None:
+        """Writes the vocabulary into a directory, which is made if need be."""
+        fields = {
+            "characters_per_word": self.characters_per_word,
+            "pretrained": self.vectors is not None,
+            "characters": self.characters,
+            "words": self.words,
+        }
+        if self.vectors is not None:
+            write_file(
+                directory / VECTORS_FILE,
+                lambda file: np.save(file, self.vectors, allow_pickle=False),
+            )
+        text = json.dumps(fields, ensure_ascii=False, indent=0)
+        write_text(directory / WORDS_FILE, text)
+
+    @classmethod
+    def load(cls, directory: Path) -> Self:
+        """Reads what `save` wrote.
+
+        Raises:
+            UserError: a file is missing or malformed.
+        """
+        path = directory / WORDS_FILE
+        try:
+            text = path.read_bytes().decode("utf-8", "surrogatepass")
+            fields = _checked(json.loads(text))
+            vectors = None
+            if fields.pop("pretrained"):
+                path = directory / VECTORS_FILE
+                vectors = np.load(path, allow_pickle=False)
+                if vectors.ndim != 2 or len(vectors) != len(fields["words"]):
+                    raise ValueError("it does not hold one vector for each word")
+            return cls(**fields, vectors=vectors)
+        except OSError as error:
+            raise UserError(
+                f"{path}: cannot be read ({error.strerror or error}); is "
+                f"{directory.parent} a run directory?"
+            ) from None
+        except (ValueError, EOFError, RecursionError) as error:
+            raise UserError(f"{path}: not a vocabulary: {error}") from None
+
+    @cached_property
+    def _row_of_word(self) -> dict[str, int]:
+        return _numbers(self.words)
+
+    @cached_property
+    def _number_of_character(self) -> dict[str, int]:
+        return _numbers(self.characters)
+
+
+def _numbers(entries: list[str]) -> dict[str, int]:
+    """The number of each entry; no text can name the reserved ones."""
+    reserved = len(RESERVED)
+    return {entry: i for i, entry in enumerate(entries[reserved:], start=reserved)}
+
+
+def _frequent(counts: Counter[str], least: int) -> list[str]:
+    """Entries that occur at least so often: most frequent first, then by code points."""
+    entries = [entry for entry, count in counts.items() if count >= least]
+    return sorted(entries, key=lambda entry: (-counts[entry], entry))
+
+
+def _checked(fields: object) -> dict:
+    """The fields of a vocabulary file, each of the right type."""
+    types = {
+        "characters_per_word": int,
+        "pretrained": bool,
+        "characters": list,
+        "words": list,
+    }
+    if not isinstance(fields, dict) or fields.keys() != types.keys():
+        raise ValueError(f"it must hold {', '.join(types)} and nothing else")
+    for name, kind in types.items():
+        value = fields[name]
+        if type(value) is not kind:
+            raise ValueError(f"{name} must be of type {kind.__name__}")
+        if kind is list:
+            if value[: len(RESERVED)] != RESERVED:
+                raise ValueError(f"{name} must begin with {RESERVED}")
+            if not all(type(entry) is str for entry in value):
+                raise ValueError(f"{name} must hold strings only")
+            if len(set(value)) != len(value):
+                raise ValueError(f"{name} must differ from one another")
+    if fields["characters_per_word"] < 1:
+        raise ValueError("characters_per_word must be at least 1")
+    return fields

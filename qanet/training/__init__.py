@@ -1,0 +1,1 @@
+"""Training: optimizer, schedule, loop, checkpoints."""

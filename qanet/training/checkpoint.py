@@ -1,0 +1,76 @@
+"""Resumable states of a training: written atomically, damaged ones recognised."""
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from qanet.run import DAMAGED, assign_variables, save_variables
+
+KEPT = 2
+
+
+@dataclass
+class Progress:
+    """Where a training stands, beside its variables.
+
+    Attributes:
+        step: finished optimizer steps.
+        seconds: time spent on training so far.
+        best_f1: the best F1 on dev so far; -1 before the first evaluation.
+        evaluations_since_best: evaluations after the one that gave `best_f1`.
+        history: one row an evaluation.
+    """
+
+    step: int = 0
+    seconds: float = 0.0
+    best_f1: float = -1.0
+    evaluations_since_best: int = 0
+    history: list[dict[str, float]] = field(default_factory=list)
+
+
+def training_variables(model: keras.Model) -> dict[str, keras.Variable]:
+    """All that changes in training: weights, seeds, optimizer state and averages."""
+    frozen = {id(v) for v in model.non_trainable_weights}
+    variables = {
+        f"model/{i}/{variable.path}": variable
+        for i, variable in enumerate(model.variables)
+        if id(variable) not in frozen
+    }
+    for i, variable in enumerate(model.optimizer.variables):
+        variables[f"optimizer/{i}/{variable.path}"] = variable
+    return variables
+
+
+def save_checkpoint(directory: Path, model: keras.Model, progress: Progress) -> None:
+    """Writes `step-N.npz` and removes all but the newest few."""
+    state = np.frombuffer(json.dumps(asdict(progress)).encode(), dtype=np.uint8)
+    path = directory / f"step-{progress.step:08d}.npz"
+    save_variables(path, training_variables(model), progress=state)
+    for old in _checkpoints(directory)[KEPT:]:
+        old.unlink()
+
+
+def restore_checkpoint(directory: Path, model: keras.Model) -> Progress | None:
+    """Restores the newest checkpoint that is whole.
+
+    Returns:
+        The progress it holds, or `None` where there is no whole checkpoint.
+    """
+    for path in _checkpoints(directory):
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+            progress = Progress(**json.loads(arrays.pop("progress").tobytes()))
+            assign_variables(training_variables(model), arrays)
+            return progress
+        except (*DAMAGED, TypeError):
+            continue
+    return None
+
+
+def _checkpoints(directory: Path) -> list[Path]:
+    """The newest first."""
+    return sorted(directory.glob("step-*.npz"), reverse=True)

@@ -1,0 +1,104 @@
+"""Adam with warm-up, weight decay on matrices, and averaged weights.
+
+QANet, section 4.1: "We use the ADAM optimizer with beta_1 = 0.8, beta_2 = 0.999,
+epsilon = 1e-7", a warm-up over the first 1000 steps, L2 of 3e-7 and an exponential
+moving average with decay 0.9999 on all trainable variables.
+"""
+
+import contextlib
+import math
+from collections.abc import Iterator
+
+import keras
+from keras import ops
+
+from qanet.config import TrainingConfig
+
+
+class LearningRate(keras.optimizers.schedules.LearningRateSchedule):
+    """Warm-up from above zero to the full rate, then constant or a cosine to zero.
+
+    Args:
+        config: gives the rate, the shapes of warm-up and decay, and the steps.
+    """
+
+    def __init__(self, config: TrainingConfig):
+        self.config = config
+
+    def __call__(self, iteration):
+        """The rate of the step after `iteration` finished ones, a float32 scalar."""
+        config = self.config
+        step = ops.cast(iteration, "float32") + 1.0
+        warmup = float(max(config.warmup_steps, 1))
+        if config.warmup == "linear":
+            share = step / warmup
+        else:
+            share = ops.log(step + 1.0) / math.log(warmup + 1.0)
+        rate = config.learning_rate * ops.minimum(share, 1.0)
+        if config.decay == "cosine":
+            left = max(config.steps - config.warmup_steps, 1)
+            done = ops.clip((step - warmup) / left, 0.0, 1.0)
+            rate = rate * 0.5 * (1.0 + ops.cos(math.pi * done))
+        return rate
+
+    def get_config(self):
+        return {"config": self.config.model_dump()}
+
+
+class AveragedAdam(keras.optimizers.Adam):
+    """Adam that keeps an exponential moving average of the weights.
+
+    The decay rises as (1 + t) / (10 + t) until it reaches its bound, so that the
+    random start is soon forgotten.
+
+    Args:
+        config: gives all constants.
+    """
+
+    def __init__(self, config: TrainingConfig):
+        super().__init__(
+            learning_rate=LearningRate(config),
+            beta_1=config.beta_1,
+            beta_2=config.beta_2,
+            epsilon=config.epsilon,
+            global_clipnorm=config.clip_norm,
+            use_ema=True,
+        )
+        self.ema_bound = config.ema_decay
+
+    @property
+    def ema_momentum(self):
+        """The decay of the step that is being taken."""
+        step = ops.cast(self.iterations, "float32")
+        return ops.minimum(self.ema_bound, (1.0 + step) / (10.0 + step))
+
+    @ema_momentum.setter
+    def ema_momentum(self, value):
+        """Ignored: Keras sets its constant here, ours depends on the step."""
+
+
+@contextlib.contextmanager
+def averaged_weights(model: keras.Model) -> Iterator[None]:
+    """Within this context the model has its averaged weights.
+
+    Args:
+        model: compiled with `AveragedAdam`.
+    """
+    variables = model.trainable_variables
+    raw = [ops.convert_to_numpy(variable) for variable in variables]
+    model.optimizer.finalize_variable_values(variables)
+    try:
+        yield
+    finally:
+        for variable, value in zip(variables, raw, strict=True):
+            variable.assign(value)
+
+
+def regularise(model: keras.Model, l2: float) -> None:
+    """Adds l2 / 2 * ||w||² of every matrix to the loss.
+
+    Vectors (biases, norm scales) are left alone: penalising them costs accuracy.
+    """
+    for variable in model.trainable_variables:
+        if len(variable.shape) > 1:
+            variable.regularizer = keras.regularizers.L2(l2 / 2)
