@@ -107,6 +107,6 @@ def answers_from_spans(
     """
     answers = []
     for first, last, score in spans:
-        start, end = token_spans[first][0], token_spans[last][1]
+        start, end = int(token_spans[first][0]), int(token_spans[last][1])
         answers.append(Answer(context[start:end], start, end, score))
     return answers

@@ -141,9 +141,7 @@ class Reader:
         self, features: Features, windows: Windows, progress: str | None
     ) -> np.ndarray:
         """Start and end logits of each item, an object per item `(2, length)`."""
-        maker = BatchMaker(
-            features, self.vocabulary.table(features.words), windows
-        )
+        maker = BatchMaker(features, self.vocabulary.table(features.words), windows)
         plan = plan_reading(
             windows,
             features.question_lengths[windows.examples],

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from qanet.errors import UserError
+from qanet.files import write_text
 
 MAX_FILE_BYTES = 2 * 1024**3
 COUNTS = (
@@ -168,7 +169,10 @@ def write_squad(
         for title, paragraphs in articles.items()
     ]
     text = json.dumps({"version": version, "data": data}, ensure_ascii=False)
-    _replace_text(Path(path), text + "\n")
+    try:
+        write_text(Path(path), text + "\n")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:
@@ -297,16 +301,3 @@ def _question_to_json(example: Example) -> dict[str, Any]:
         ],
         "is_impossible": example.impossible,
     }
-
-
-def _replace_text(path: Path, text: str) -> None:
-    """Writes `text` under another name first, so that no half file is ever seen."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        try:
-            temporary.write_text(text, encoding="utf-8", newline="\n")
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror}") from error

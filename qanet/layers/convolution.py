@@ -6,12 +6,54 @@ from keras import ops
 from qanet.layers.numerics import zero_padding
 
 
+@ops.custom_gradient
+def depthwise_convolution(x, kernel):
+    """Convolves each feature with its own kernel, written as shift, multiply and add.
+
+    That is bound by memory and fuses into one loop, where the libraries' grouped
+    convolutions do not. So does the gradient to `x`. The gradient to the kernel is a
+    sum over all positions for each tap; compilers make a slow scalar loop of such a
+    sum fused with its product, so it is formed as a product with ones, which they
+    never fuse (a third of the time of the whole residual on a CPU).
+
+    Args:
+        x: float tensor `(batch, length, width)`, zero at padding.
+        kernel: float tensor `(kernel_size, width)`.
+
+    Returns:
+        Float tensor of the shape of `x`.
+    """
+    batch, length, _ = ops.shape(x)
+    size = kernel.shape[0]
+    before, after = (size - 1) // 2, size - 1 - (size - 1) // 2
+
+    def shifts(y, before, after):
+        y = ops.pad(y, ((0, 0), (before, after), (0, 0)))
+        return [y[:, shift : shift + length] for shift in range(size)]
+
+    shifted = shifts(x, before, after)
+    result = sum(shifted[tap] * kernel[tap] for tap in range(size))
+
+    def gradient(*upstreams, upstream=None):
+        if upstream is None:
+            (upstream,) = upstreams
+        mirrored = shifts(upstream, after, before)
+        to_x = sum(mirrored[tap] * kernel[size - 1 - tap] for tap in range(size))
+        ones = ops.ones((batch, 1, length), dtype=x.dtype)
+        to_kernel = ops.stack(
+            [
+                ops.sum(ops.matmul(ones, shifted[tap] * upstream), axis=(0, 1))
+                for tap in range(size)
+            ]
+        )
+        return to_x, to_kernel
+
+    return result, gradient
+
+
 @keras.saving.register_keras_serializable(package="qanet")
 class DepthwiseSeparableConv1D(keras.layers.Layer):
     """A convolution over positions per feature, then a product across features.
-
-    The depthwise part is written as shift, multiply and add: it is bound by memory
-    and fuses into one loop, where the libraries' grouped convolutions do not.
 
     Args:
         filters: size of the output vectors.
@@ -50,14 +92,8 @@ class DepthwiseSeparableConv1D(keras.layers.Layer):
         )
 
     def call(self, x, mask):
-        length = ops.shape(x)[1]
-        before = (self.kernel_size - 1) // 2
-        padding = ((0, 0), (before, self.kernel_size - 1 - before), (0, 0))
-        padded = ops.pad(zero_padding(x, mask), padding)
-        x = sum(
-            padded[:, shift : shift + length] * self.depthwise[shift]
-            for shift in range(self.kernel_size)
-        )
+        kernel = ops.convert_to_tensor(self.depthwise)
+        x = depthwise_convolution(zero_padding(x, mask), kernel)
         return self.activation(ops.matmul(x, self.pointwise) + self.bias)
 
     def compute_output_shape(self, input_shape):

@@ -50,7 +50,9 @@ class WordEmbedding(keras.layers.Layer):
     def call(self, rows):
         vectors = ops.take(self.table, rows, axis=0)
         rows = ops.expand_dims(rows, -1)
-        vectors = ops.where(rows == UNKNOWN, ops.convert_to_tensor(self.unknown), vectors)
+        vectors = ops.where(
+            rows == UNKNOWN, ops.convert_to_tensor(self.unknown), vectors
+        )
         return ops.where(rows == PADDING, ops.zeros((), dtype=vectors.dtype), vectors)
 
     def compute_output_shape(self, input_shape):

@@ -50,7 +50,9 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         query = query * (size**-0.5)
         logits = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
         logits = mask_logits(logits, mask[:, None, None, :])
-        weights = ops.exp(logits - ops.max(logits, axis=-1, keepdims=True))
+        # The shift cancels, so its gradient is zero and need not be formed.
+        highest = ops.stop_gradient(ops.max(logits, axis=-1, keepdims=True))
+        weights = ops.exp(logits - highest)
         total = ops.sum(weights, axis=-1, keepdims=True)
         # Normalised after the product with the values: that is one pass less over
         # the (length, length) weights than a softmax.

@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from qanet.errors import UserError
+from qanet.files import write_file
 
 RESERVED_ROWS = 2  # padding and unknown
 
@@ -210,8 +211,9 @@ def _cache_key(path: Path, words: Collection[str], extra: int) -> str:
 def _read_cache(cache: Path) -> WordVectors | None:
     """The vectors cached, or None if there are none or the file is damaged."""
     try:
-        # The zip format checks each array against its CRC-32 as it is read.
-        with np.load(cache, allow_pickle=False) as arrays:
+        # The zip format checks each array against its CRC-32 as it is read. The file is
+        # opened here because NumPy leaves that of a damaged archive open.
+        with open(cache, "rb") as file, np.load(file, allow_pickle=False) as arrays:
             return WordVectors(json.loads(arrays["words"].tobytes()), arrays["table"])
     except Exception:  # there is no list of all that a damaged file can raise
         return None
@@ -219,15 +221,8 @@ def _read_cache(cache: Path) -> WordVectors | None:
 
 def _write_cache(cache: Path, vectors: WordVectors) -> None:
     words = np.frombuffer(json.dumps(vectors.words).encode(), np.uint8)
-    partial = cache.with_suffix(f".{os.getpid()}.partial")
     try:
-        cache.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with open(partial, "wb") as file:
-                np.savez(file, words=words, table=vectors.table)
-            os.replace(partial, cache)
-        finally:
-            partial.unlink(missing_ok=True)
+        write_file(cache, lambda file: np.savez(file, words=words, table=vectors.table))
     except OSError as error:
         raise UserError(
             f"{cache.parent}: the vectors cannot be cached there "

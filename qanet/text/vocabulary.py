@@ -85,7 +85,8 @@ class Vocabulary:
             words = vectors.words
             # Half precision halves the run directory and costs 3 digits that the
             # vectors do not have.
-            table = vectors.table.astype(np.float16)
+            largest = np.finfo(np.float16).max
+            table = vectors.table.clip(-largest, largest).astype(np.float16)
         return cls(
             words=RESERVED + words,
             characters=RESERVED + _frequent(characters, config.character_min_count),
@@ -94,7 +95,7 @@ class Vocabulary:
         )
 
     def row(self, word: str) -> int:
-        """The row of a word: of its exact form, else of its lower case, else unknown."""
+        """The row of a word's exact form, else of its lower case, else unknown."""
         row = self._row_of_word.get(word)
         return self._row_of_word.get(word.lower(), UNKNOWN) if row is None else row
 
@@ -144,7 +145,8 @@ class Vocabulary:
             if fields.pop("pretrained"):
                 path = directory / VECTORS_FILE
                 vectors = np.load(path, allow_pickle=False)
-                if vectors.ndim != 2 or len(vectors) != len(fields["words"]):
+                shape = (len(fields["words"]), *vectors.shape[1:2])
+                if vectors.dtype != np.float16 or vectors.shape != shape:
                     raise ValueError("it does not hold one vector for each word")
             return cls(**fields, vectors=vectors)
         except OSError as error:
@@ -171,7 +173,7 @@ def _numbers(entries: list[str]) -> dict[str, int]:
 
 
 def _frequent(counts: Counter[str], least: int) -> list[str]:
-    """Entries that occur at least so often: most frequent first, then by code points."""
+    """Entries that occur at least so often, by frequency and then by code points."""
     entries = [entry for entry, count in counts.items() if count >= least]
     return sorted(entries, key=lambda entry: (-counts[entry], entry))
 
@@ -195,7 +197,9 @@ def _checked(fields: object) -> dict:
                 raise ValueError(f"{name} must begin with {RESERVED}")
             if not all(type(entry) is str for entry in value):
                 raise ValueError(f"{name} must hold strings only")
-            if len(set(value)) != len(value):
+            # A word of the text may look like a reserved one.
+            entries = value[len(RESERVED) :]
+            if len(set(entries)) != len(entries):
                 raise ValueError(f"{name} must differ from one another")
     if fields["characters_per_word"] < 1:
         raise ValueError("characters_per_word must be at least 1")

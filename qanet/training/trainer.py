@@ -79,9 +79,7 @@ class Trainer:
                 "the training set has no answer of at most data.answer_limit="
                 f"{config.data.answer_limit} tokens; give another one or raise the limit"
             )
-        self.maker = BatchMaker(
-            data.train, vocabulary.table(data.train.words), windows
-        )
+        self.maker = BatchMaker(data.train, vocabulary.table(data.train.words), windows)
         self.plan = plan_training(
             windows, config.data, training.batch_size, training.steps, training.seed
         )
@@ -122,8 +120,10 @@ class Trainer:
         begin = time.monotonic()
         first = progress.step
         # Rounds end at multiples of evaluate_every, also after a resumed run.
-        last = min((first // training.evaluate_every + 1) * training.evaluate_every,
-                   training.steps)
+        last = min(
+            (first // training.evaluate_every + 1) * training.evaluate_every,
+            training.steps,
+        )
         history = self.model.fit(
             training_dataset(self.maker, self.plan[first:last]),
             shuffle=False,

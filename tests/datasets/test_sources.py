@@ -1,0 +1,103 @@
+"""Tests of qanet.datasets.sources: the real tfds builder, but no network."""
+
+import json
+from functools import partial
+
+import pytest
+
+from qanet.datasets.sources import load_examples
+from qanet.datasets.squad import COUNTS, Example, Span, read_squad
+from qanet.errors import UserError
+
+# Two code points outside ASCII before an answer tell characters from bytes.
+FORTRESS = "Zoë’s fortress fell in 1204."
+RIVER = "The Seine flows north."
+
+
+def squad(*articles):
+    """A SQuAD 1.1 document of (title, context, qas) triples, a paragraph each."""
+    data = [
+        {"title": title, "paragraphs": [{"context": context, "qas": qas}]}
+        for title, context, qas in articles
+    ]
+    return {"version": "1.1", "data": data}
+
+
+def qa(id, question, *answers):
+    return {
+        "id": id,
+        "question": question,
+        "answers": [{"text": text, "answer_start": start} for text, start in answers],
+    }
+
+
+TRAIN = squad(
+    (
+        "Normans",
+        FORTRESS,
+        [
+            qa("n2", "When did it fall?", ("1204", 23)),
+            qa("n1", "Whose fortress?", ("Zoë", 0)),
+        ],
+    ),
+    ("France", RIVER, [qa("f1", "Which river?", ("Seine", 4), ("The Seine", 0))]),
+)
+DEV = squad(("Paris", RIVER, [qa("p1", "Where to?", ("north", 16))]))
+
+
+@pytest.fixture
+def tfds(tmp_path, monkeypatch):
+    """tensorflow-datasets with its directory in `tmp_path`."""
+    import tensorflow_datasets as tfds
+
+    directory = tmp_path / "tfds"
+    monkeypatch.setattr(tfds, "load", partial(tfds.load, data_dir=directory))
+    return tfds
+
+
+@pytest.fixture
+def served(tfds, tmp_path, monkeypatch):
+    """Serves TRAIN and DEV in place of a download."""
+    files = {}
+    for name, document in (("train", TRAIN), ("dev", DEV)):
+        files[name] = tmp_path / f"{name}.json"
+        files[name].write_text(json.dumps(document), encoding="utf-8")
+
+    def download(manager, urls):
+        assert {name: url.rpartition("/")[2] for name, url in urls.items()} == {
+            "train": "train-v1.1.json",
+            "dev": "dev-v1.1.json",
+        }
+        return files
+
+    manager = tfds.download.DownloadManager
+    monkeypatch.setattr(manager, "download_and_extract", download)
+    return files
+
+
+def test_squad_by_name(served):
+    file = load_examples("squad", "train")
+    # By title, context and id, whatever order tensorflow-datasets delivers.
+    assert file.examples == [
+        Example(
+            "f1",
+            "Which river?",
+            RIVER,
+            (Span("Seine", 4), Span("The Seine", 0)),
+            "France",
+        ),
+        Example("n1", "Whose fortress?", FORTRESS, (Span("Zoë", 0),), "Normans"),
+        Example("n2", "When did it fall?", FORTRESS, (Span("1204", 23),), "Normans"),
+    ]
+    assert file.examples[1].context is file.examples[2].context
+    counted = {"articles": 2, "paragraphs": 2, "questions": 3, "answers": 4}
+    assert file.counts == dict.fromkeys(COUNTS, 0) | counted
+
+
+def test_dev_of_squad_is_its_validation_split(served):
+    assert [example.id for example in load_examples("squad", "dev").examples] == ["p1"]
+
+
+def test_squad_by_name_is_the_file_that_is_downloaded(served):
+    by_id = {e.id: e for e in read_squad(served["train"]).examples}
+    assert {e.id: e for e in load_examples("squad", "train").examples} == by_id

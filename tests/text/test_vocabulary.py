@@ -1,0 +1,223 @@
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from qanet.config import VocabularyConfig
+from qanet.errors import UserError
+from qanet.text.vectors import WordVectors
+from qanet.text.vocabulary import VECTORS_FILE, WORDS_FILE, Vocabulary
+
+# Lone surrogates too. The tokenizer cannot give "<unknown>": its "<" stands alone.
+WORDS = st.text(st.characters(), min_size=1).filter(lambda word: word != "<unknown>")
+COUNTS = Counter({"the": 5, "The": 2, "Zoë": 2, "cat": 1})
+
+
+def settings_with(**values):
+    limits = {"word_min_count": 1, "character_min_count": 1, "characters_per_word": 4}
+    return VocabularyConfig(**{**limits, **values})
+
+
+def pretrained(*words):
+    table = np.arange(2 * (len(words) + 2), dtype=np.float32).reshape(-1, 2)
+    table[:2] = 0
+    return WordVectors(list(words), table)
+
+
+@pytest.fixture
+def learned():
+    """A vocabulary without pretrained vectors."""
+    return Vocabulary.build(COUNTS, None, settings_with())
+
+
+@pytest.fixture
+def given_vectors():
+    return Vocabulary.build(COUNTS, pretrained("cat", "the", "dog"), settings_with())
+
+
+def test_words_come_most_frequent_first_then_by_code_points(learned):
+    assert learned.words == ["", "<unknown>", "the", "The", "Zoë", "cat"]
+    assert learned.vectors is None
+
+
+def test_rare_words_get_no_row_of_their_own():
+    vocabulary = Vocabulary.build(COUNTS, None, settings_with(word_min_count=2))
+    assert vocabulary.words == ["", "<unknown>", "the", "The", "Zoë"]
+
+
+def test_characters_are_counted_once_per_occurrence_of_their_word(learned):
+    # e 7, h 7, t 6, T 2, Z 2, o 2, ë 2, a 1, c 1
+    assert learned.characters == ["", "<unknown>", *"ehtTZoëac"]
+
+
+@pytest.mark.parametrize(
+    ("least", "characters"), [(2, "ehtTZoë"), (3, "eht"), (7, "eh"), (8, "")]
+)
+def test_rare_characters_get_no_number(least, characters):
+    config = settings_with(character_min_count=least)
+    vocabulary = Vocabulary.build(COUNTS, None, config)
+    assert vocabulary.characters == ["", "<unknown>", *characters]
+
+
+def test_pretrained_words_are_the_words_in_their_order(given_vectors):
+    assert given_vectors.words == ["", "<unknown>", "cat", "the", "dog"]
+    assert given_vectors.vectors.dtype == np.float16
+    expected = [[0, 0], [0, 0], [4, 5], [6, 7], [8, 9]]
+    assert given_vectors.vectors.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("word", "row"),
+    [
+        ("the", 2),
+        ("The", 3),  # the exact form before the lower case
+        ("THE", 2),  # else the lower case
+        ("CAT", 5),
+        ("zoë", 1),  # a capital is never guessed
+        ("dog", 1),
+        ("", 1),  # no text can name padding ...
+        ("<unknown>", 1),  # ... or the unknown word
+    ],
+)
+def test_row(learned, word, row):
+    assert learned.row(word) == row
+
+
+def test_spell(learned):
+    assert learned.spell("the") == [4, 3, 2]
+    assert learned.spell("theatre") == [4, 3, 2, 9]  # cut to four
+    assert learned.spell("t!é") == [4, 1, 1]
+    assert learned.spell("") == []
+
+
+def test_table(given_vectors):
+    table = given_vectors.table(["", "The", "unheard", "Zoë"])
+    assert table.rows.dtype == table.characters.dtype == np.int32
+    assert table.rows.tolist() == [0, 3, 1, 1]
+    expected = [[0, 0, 0, 0], [5, 3, 2, 0], [1, 1, 3, 2], [6, 7, 8, 0]]
+    assert table.characters.tolist() == expected
+
+
+def assert_equal(one, other):
+    assert one.words == other.words
+    assert one.characters == other.characters
+    assert one.characters_per_word == other.characters_per_word
+    np.testing.assert_array_equal(one.vectors, other.vectors)
+
+
+@pytest.mark.parametrize("name", ["learned", "given_vectors"])
+def test_loads_what_was_saved(request, tmp_path, name):
+    vocabulary = request.getfixturevalue(name)
+    vocabulary.save(tmp_path / "new" / "vocabulary")
+    assert_equal(Vocabulary.load(tmp_path / "new" / "vocabulary"), vocabulary)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.dictionaries(WORDS, st.integers(1, 9)))
+def test_any_word_survives_the_file(tmp_path, counts):
+    vocabulary = Vocabulary.build(Counter(counts), None, settings_with())
+    vocabulary.save(tmp_path)
+    assert_equal(Vocabulary.load(tmp_path), vocabulary)
+
+
+@pytest.mark.xfail(raises=UserError, strict=True, reason="load calls it a repetition")
+@pytest.mark.parametrize("word", ["", "<unknown>"])
+def test_a_vectors_file_may_hold_a_reserved_word(tmp_path, word):
+    vocabulary = Vocabulary.build(COUNTS, pretrained("the", word), settings_with())
+    vocabulary.save(tmp_path)
+    assert_equal(Vocabulary.load(tmp_path), vocabulary)
+
+
+def test_saving_again_replaces_and_leaves_nothing_else(
+    tmp_path, learned, given_vectors
+):
+    learned.save(tmp_path)
+    given_vectors.save(tmp_path)
+    assert_equal(Vocabulary.load(tmp_path), given_vectors)
+    assert {file.name for file in tmp_path.iterdir()} == {WORDS_FILE, VECTORS_FILE}
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch, learned):
+    learned.save(tmp_path)
+
+    def fail(*_):
+        raise OSError("no space left")
+
+    monkeypatch.setattr("os.replace", fail)
+    with pytest.raises(OSError, match="no space left"):
+        Vocabulary.build(Counter("x"), None, settings_with()).save(tmp_path)
+    assert_equal(Vocabulary.load(tmp_path), learned)
+    assert [file.name for file in tmp_path.iterdir()] == [WORDS_FILE]
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(UserError, match=rf"{WORDS_FILE}: cannot be read"):
+        Vocabulary.load(tmp_path)
+
+
+def test_missing_vectors(tmp_path, given_vectors):
+    given_vectors.save(tmp_path)
+    (tmp_path / VECTORS_FILE).unlink()
+    with pytest.raises(UserError, match=rf"{VECTORS_FILE}: cannot be read"):
+        Vocabulary.load(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff", b"[" * 100_000])
+def test_not_a_vocabulary(tmp_path, content):
+    (tmp_path / WORDS_FILE).write_bytes(content)
+    with pytest.raises(UserError, match=rf"{WORDS_FILE}: not a vocabulary"):
+        Vocabulary.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("words", None, "words must be of type list"),
+        ("words", ["the"], "words must begin with"),
+        ("words", ["", "<unknown>", 7], "words must hold strings only"),
+        ("words", ["", "<unknown>", "a", "a"], "words must differ"),
+        ("characters", "abc", "characters must be of type list"),
+        ("characters", [], "characters must begin with"),
+        ("characters", ["", "<unknown>", "a", "a"], "characters must differ"),
+        ("characters_per_word", True, "characters_per_word must be of type int"),
+        ("characters_per_word", 0, "characters_per_word must be at least 1"),
+        ("pretrained", 0, "pretrained must be of type bool"),
+        ("colour", "red", "nothing else"),
+    ],
+)
+def test_malformed_field(tmp_path, learned, field, value, message):
+    learned.save(tmp_path)
+    path = tmp_path / WORDS_FILE
+    fields = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps({**fields, field: value}), "utf-8")
+    with pytest.raises(UserError, match=message):
+        Vocabulary.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        np.zeros((4, 2)),
+        np.zeros((6, 2)),
+        np.zeros(5),
+        np.array([None] * 5, dtype=object),
+    ],
+)
+def test_vectors_that_do_not_fit(tmp_path, given_vectors, table):
+    given_vectors.save(tmp_path)
+    np.save(tmp_path / VECTORS_FILE, table)
+    with pytest.raises(UserError, match=rf"{VECTORS_FILE}: not a vocabulary"):
+        Vocabulary.load(tmp_path)
+
+
+def test_every_truncation_of_the_vectors_is_noticed(tmp_path, given_vectors):
+    given_vectors.save(tmp_path)
+    path = tmp_path / VECTORS_FILE
+    whole = path.read_bytes()
+    for length in range(len(whole)):
+        path.write_bytes(whole[:length])
+        with pytest.raises(UserError):
+            Vocabulary.load(tmp_path)
