@@ -34,12 +34,12 @@ def train(arguments: Sequence[str] | None = None) -> None:
         metavar="NAME",
         help=f"one of {', '.join(preset_names())} (default: %(default)s)",
     )
-    for split in ("train", "dev"):
+    for option, purpose in (("--train", "train on"), ("--dev", "evaluate on")):
         parser.add_argument(
-            f"--{split}",
+            option,
             metavar="FILE",
-            help=f"SQuAD v1.1 or v2.0 JSON to {'train on' if split == 'train' else 'evaluate on'}"
-            ", or 'squad' to download SQuAD 1.1 (default: the preset's)",
+            help=f"SQuAD v1.1 or v2.0 JSON to {purpose}, or 'squad' to download "
+            "SQuAD 1.1 (default: the preset's)",
         )
     parser.add_argument(
         "--vectors",

@@ -12,8 +12,8 @@ from qanet.datasets.features import Features
 from qanet.datasets.squad import Example
 from qanet.decoding import Answer
 from qanet.evaluation.metrics import score
-from qanet.reader import Reader
 from qanet.files import write_text
+from qanet.reader import Reader
 
 
 @dataclass

@@ -1,7 +1,6 @@
 """Highway network (Srivastava et al., 2015; QANet, section 2.2)."""
 
 import keras
-from keras import ops
 
 from qanet.layers.dropout import Dropout
 

@@ -21,8 +21,8 @@ from qanet.datasets.features import Features
 from qanet.datasets.squad import Example
 from qanet.errors import UserError
 from qanet.evaluation.evaluator import evaluate
-from qanet.reader import Reader
 from qanet.files import write_text
+from qanet.reader import Reader
 from qanet.run import Run, build_run_model
 from qanet.text.vocabulary import Vocabulary
 from qanet.training.checkpoint import Progress, restore_checkpoint, save_checkpoint
@@ -76,8 +76,8 @@ class Trainer:
         self.left_out = len(data.train) - len(windows)
         if not len(windows):
             raise UserError(
-                "the training set has no answer of at most data.answer_limit="
-                f"{config.data.answer_limit} tokens; give another one or raise the limit"
+                f"{config.data.train}: has no answer of at most data.answer_limit="
+                f"{config.data.answer_limit} tokens; give another file or raise it"
             )
         self.maker = BatchMaker(data.train, vocabulary.table(data.train.words), windows)
         self.plan = plan_training(

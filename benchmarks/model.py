@@ -1,0 +1,187 @@
+"""Speed of the model on this machine, as a share of its matrix-product rate.
+
+    python benchmarks/model.py [--preset qanet] [--output benchmarks/results/model.json]
+
+For each shape it times training steps and predictions on random words and prints
+examples/s, GFLOP/s and the share of the rate at which the machine multiplies two
+2048 x 2048 single-precision matrices in the same run. The machine may be shared:
+every figure is the median of several runs, and the matrix rate is measured between
+them.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import keras
+import numpy as np
+
+from qanet.config import Config, QANetConfig, load_preset
+from qanet.files import write_text
+from qanet.models.inputs import EmbeddingSizes
+from qanet.models.registry import build_model
+from qanet.training.optimizer import regularise
+from qanet.training.trainer import compile_model
+
+SHAPES = ((8, 400), (32, 160), (1, 160))
+QUESTION_LENGTH = 24
+SIZES = EmbeddingSizes(
+    rows=20_000, width=300, characters=200, characters_per_word=16, pretrained=True
+)
+MATRIX = 2048
+
+
+def forward_flops(
+    config: QANetConfig, sizes: EmbeddingSizes, batch: int, context: int, question: int
+) -> int:
+    """Multiplications and additions of the products in one forward pass.
+
+    Counts matrix products and convolutions (2 operations a multiply-add) and leaves
+    out what is not a product: norms, softmax, dropout, activations, and the character
+    convolution, which the layer turns into look-ups.
+    """
+    width = config.width
+
+    def stack(stack_config, length):
+        block = stack_config.convolutions * (width + stack_config.kernel_size) * width
+        attention = 4 * width * width + 2 * length * width
+        feed_forward = 2 * width * config.feed_forward
+        return stack_config.blocks * length * (block + attention + feed_forward)
+
+    joined = sizes.width + (config.character_filters or config.character_width)
+    highway = joined if config.highway_before_projection else width
+    word = joined * width + config.highway_layers * 2 * highway**2
+    total = 0
+    for length in (context, question):
+        total += length * word + stack(config.embedding_encoder, length)
+    total += 4 * context * question * width  # similarity, A, and the two of B
+    total += context * 4 * width * width
+    total += config.passes * stack(config.model_encoder, context)
+    total += 2 * context * 2 * width
+    return 2 * batch * total
+
+
+def median_seconds(call: Callable[[], object], least_seconds: float) -> float:
+    """Median of the calls that fit into `least_seconds`, at least 5."""
+    call()
+    durations = []
+    begin = time.perf_counter()
+    while len(durations) < 5 or time.perf_counter() - begin < least_seconds:
+        start = time.perf_counter()
+        call()
+        durations.append(time.perf_counter() - start)
+    return statistics.median(durations)
+
+
+def matrix_rate() -> float:
+    """GFLOP/s of a single-precision matrix product, as the backend computes it."""
+    x = keras.ops.convert_to_tensor(
+        np.random.default_rng(0).random((MATRIX, MATRIX), dtype=np.float32)
+    )
+    product = median_seconds(
+        lambda: keras.ops.convert_to_numpy(keras.ops.matmul(x, x)), 1.0
+    )
+    return 2 * MATRIX**3 / product / 1e9
+
+
+def random_batch(batch: int, length: int) -> tuple[dict, dict]:
+    """Inputs and targets of one shape, without padding."""
+    rng = np.random.default_rng(0)
+    inputs = {}
+    for name, size in (("context", length), ("question", QUESTION_LENGTH)):
+        shape = (batch, size)
+        inputs[f"{name}_words"] = rng.integers(2, SIZES.rows, shape, dtype=np.int32)
+        inputs[f"{name}_characters"] = rng.integers(
+            2,
+            SIZES.characters,
+            (*shape, SIZES.characters_per_word),
+            dtype=np.int32,
+        )
+    targets = {
+        name: rng.integers(0, length, batch, dtype=np.int32)
+        for name in ("start_logits", "end_logits")
+    }
+    return inputs, targets
+
+
+def measure(config: Config, batch: int, length: int, seconds: float) -> list[dict]:
+    """Training and inference at one shape."""
+    model = build_model(config.model, SIZES)
+    regularise(model, config.training.l2)
+    compile_model(model, config)
+    inputs, targets = random_batch(batch, length)
+    flops = forward_flops(config.model, SIZES, batch, length, QUESTION_LENGTH)
+    modes = {
+        # A training step computes the products three times: forward, and backward to
+        # both factors.
+        "training": (lambda: model.train_on_batch(inputs, targets), 3 * flops),
+        "inference": (lambda: model.predict_on_batch(inputs), flops),
+    }
+    rows = []
+    for mode, (call, operations) in modes.items():
+        begin = time.perf_counter()
+        call()
+        compilation = time.perf_counter() - begin
+        before = matrix_rate()
+        duration = median_seconds(call, seconds)
+        rate = (before + matrix_rate()) / 2
+        rows.append(
+            {
+                "mode": mode,
+                "batch": batch,
+                "length": length,
+                "compile_seconds": round(compilation, 1),
+                "milliseconds": round(1000 * duration, 1),
+                "examples_per_second": round(batch / duration, 2),
+                "gflops": round(operations / duration / 1e9, 1),
+                "matrix_gflops": round(rate, 1),
+                "share": round(operations / duration / 1e9 / rate, 3),
+            }
+        )
+    return rows
+
+
+def main() -> None:
+    """Parses the options, measures, prints the table and writes the JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--preset", default="qanet")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--seconds", type=float, default=15.0, help="a measurement")
+    parser.add_argument(
+        "--output", type=Path, default=Path("benchmarks/results/model.json")
+    )
+    options = parser.parse_args()
+    config = load_preset(options.preset, options.set)
+    rows = []
+    print("mode       batch x length  compile s      ms  examples/s  GFLOP/s   share")
+    for batch, length in SHAPES:
+        for row in measure(config, batch, length, options.seconds):
+            rows.append(row)
+            print(
+                f"{row['mode']:10s} {batch:5d} x {length:<6d} "
+                f"{row['compile_seconds']:10.1f} {row['milliseconds']:7.1f} "
+                f"{row['examples_per_second']:11.2f} {row['gflops']:8.1f} "
+                f"{row['share']:7.1%}",
+                flush=True,
+            )
+    result = {
+        "preset": options.preset,
+        "set": options.set,
+        "backend": keras.backend.backend(),
+        "keras": keras.__version__,
+        "processor": platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "rows": rows,
+    }
+    write_text(options.output, json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+"""The formulas of the papers in plain NumPy, float64, written to be read.
+
+Every function takes one text without padding, `(length, width)`, so that no masks
+are needed: what a batch of padded texts gives must equal what each gives alone.
+Weights come as a dictionary by path.
+"""
+
+import numpy as np
+
+
+def below(weights, path):
+    """The weights under a path."""
+    start = f"{path}/"
+    return {
+        key.removeprefix(start): value
+        for key, value in weights.items()
+        if key.startswith(start)
+    }
+
+
+def relu(x):
+    return np.maximum(x, 0.0)
+
+
+def sigmoid(x):
+    return 1.0 / (1.0 + np.exp(-x))
+
+
+def softmax(x, axis):
+    powers = np.exp(x - x.max(axis=axis, keepdims=True))
+    return powers / powers.sum(axis=axis, keepdims=True)
+
+
+def layer_norm(x, weights):
+    """Each position alone: mean 0 and variance 1 over its features."""
+    mean = x.mean(axis=1, keepdims=True)
+    variance = ((x - mean) ** 2).mean(axis=1, keepdims=True)
+    normal = (x - mean) / np.sqrt(variance + 1e-6)
+    return normal * weights["gamma"] + weights["beta"]
+
+
+def highway(x, weights, layers):
+    for i in range(layers):
+        transform, gate = below(weights, f"transform_{i}"), below(weights, f"gate_{i}")
+        h = relu(x @ transform["kernel"] + transform["bias"])
+        g = sigmoid(x @ gate["kernel"] + gate["bias"])
+        x = g * h + (1.0 - g) * x
+    return x
+
+
+def character_embedding(words, weights, filters, kernel_size):
+    """The maximum over windows of each word's real characters, a word at a time."""
+    table = weights["table"]
+    result = np.zeros((len(words), filters or table.shape[1]))
+    before = (kernel_size - 1) // 2
+    for i, word in enumerate(words):
+        vectors = [table[character] for character in word if character != 0]
+        if not vectors:
+            continue
+        if filters:
+            outputs = []
+            for position in range(len(vectors)):
+                total = weights["bias"].copy()
+                for column in range(kernel_size):
+                    neighbour = position + column - before
+                    if 0 <= neighbour < len(vectors):
+                        total += vectors[neighbour] @ weights["kernel"][column]
+                outputs.append(relu(total))
+            vectors = outputs
+        result[i] = np.max(vectors, axis=0)
+    return result
+
+
+def convolution(x, weights):
+    depthwise = weights["depthwise_kernel"]
+    before = (len(depthwise) - 1) // 2
+    y = np.zeros_like(x)
+    for position in range(len(x)):
+        for tap in range(len(depthwise)):
+            neighbour = position + tap - before
+            if 0 <= neighbour < len(x):
+                y[position] += x[neighbour] * depthwise[tap]
+    return relu(y @ weights["pointwise_kernel"] + weights["bias"])
+
+
+def self_attention(x, weights, heads):
+    """softmax(Q K^T / sqrt(size)) V for each head, then one more product."""
+    query, key, value = np.split(x @ weights["query_key_value/kernel"], 3, axis=1)
+    size = x.shape[1] // heads
+    results = []
+    for head in range(heads):
+        part = slice(head * size, (head + 1) * size)
+        logits = query[:, part] @ key[:, part].T / np.sqrt(size)
+        results.append(softmax(logits, axis=1) @ value[:, part])
+    return np.concatenate(results, axis=1) @ weights["output/kernel"]
+
+
+def feed_forward(x, weights):
+    inner = relu(x @ weights["expand/kernel"] + weights["expand/bias"])
+    return inner @ weights["contract/kernel"] + weights["contract/bias"]
+
+
+def position_signal(length, width):
+    """Sines, then cosines, of wavelengths from 2 pi to 20,000 pi."""
+    half = width // 2
+    signal = np.zeros((length, width))
+    for position in range(length):
+        for i in range(half):
+            angle = position / 10000.0 ** (i / max(half - 1, 1))
+            signal[position, i] = np.sin(angle)
+            signal[position, half + i] = np.cos(angle)
+    return signal
+
+
+def encoder(
+    x,
+    weights,
+    blocks,
+    convolutions,
+    heads,
+    survival=1.0,
+    position_per_block=False,
+    final_norm=True,
+):
+    depth = blocks * (convolutions + 2)
+    level = 0
+    for block in range(blocks):
+        if block == 0 or position_per_block:
+            x = x + position_signal(*x.shape)
+        names = [f"block_{block}_convolution_{i}" for i in range(convolutions)]
+        for name in [*names, f"block_{block}_attention", f"block_{block}_feed_forward"]:
+            level += 1
+            residual = below(weights, f"residual_{name}")
+            inner = below(residual, name)
+            y = layer_norm(x, below(residual, "norm"))
+            if name.endswith("attention"):
+                y = self_attention(y, inner, heads)
+            elif name.endswith("feed_forward"):
+                y = feed_forward(y, inner)
+            else:
+                y = convolution(y, inner)
+            x = x + (1.0 - level / depth * (1.0 - survival)) * y
+    return layer_norm(x, below(weights, "norm")) if final_norm else x
+
+
+def context_query_attention(context, question, weights):
+    """With [c; q; c * q] written out for every pair."""
+    w = np.concatenate(
+        [weights[f"{name}_weight"] for name in ("context", "question", "product")]
+    )
+    similarity = np.array(
+        [[w @ np.concatenate([c, q, c * q]) for q in question] for c in context]
+    )
+    rows, columns = softmax(similarity, axis=1), softmax(similarity, axis=0)
+    a = rows @ question
+    b = rows @ columns.T @ context
+    return np.concatenate([context, a, context * a, context * b], axis=1)
+
+
+def span_pointer(m0, m1, m2, weights):
+    start = np.concatenate([m0, m1], axis=1) @ weights["start/kernel"]
+    end = np.concatenate([m0, m2], axis=1) @ weights["end/kernel"]
+    return start[:, 0], end[:, 0]

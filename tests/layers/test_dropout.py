@@ -1,0 +1,170 @@
+"""Tests of qanet.layers.dropout."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from qanet.layers.dropout import Dropout
+
+SHAPE = (16, 40, 32)
+COUNT = 16 * 40 * 32
+
+
+def kept(layer, shape=SHAPE):
+    """Which elements the layer keeps at its next training step."""
+    output = layer(np.ones(shape, "float32"), training=True)
+    return ops.convert_to_numpy(output) != 0
+
+
+def highest_correlation(a, b):
+    """The largest correlation of two sequences of decisions over all shifts.
+
+    In units of the standard deviation that independent decisions have; among 20 000
+    shifts of such, one above 6 is a matter of one in 50 000.
+    """
+    a, b = (np.ravel(x) - np.mean(x) for x in (a, b))
+    products = np.fft.irfft(np.fft.rfft(a) * np.conj(np.fft.rfft(b)), len(a))
+    products /= np.std(a) * np.std(b) * np.sqrt(len(a))
+    if np.array_equal(a, b):
+        products = products[1:]
+    return np.max(np.abs(products))
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.1, 0.5, 0.9])
+def test_share_of_dropped_elements_is_the_rate(rate):
+    share = 1.0 - np.mean(kept(Dropout(rate, seed=1)))
+
+    assert abs(share - rate) < 5 * np.sqrt(rate * (1 - rate) / COUNT)
+
+
+def test_kept_elements_are_scaled_up_and_the_others_zero(rng):
+    x = rng.normal(size=SHAPE).astype("float32")
+
+    y = ops.convert_to_numpy(Dropout(0.2, seed=1)(x, training=True))
+
+    scaled = np.isclose(y, x / 0.8, rtol=1e-6)
+    assert np.all(scaled | (y == 0.0))
+    assert 0.7 < np.mean(scaled) < 0.9
+
+
+@pytest.mark.parametrize(("rate", "training"), [(0.5, False), (0.5, None), (0.0, True)])
+def test_not_active_at_test_nor_at_rate_0(rate, training, rng):
+    x = rng.normal(size=(2, 3, 4)).astype("float32")
+
+    y = Dropout(rate, seed=1)(x, training=training)
+
+    np.testing.assert_array_equal(ops.convert_to_numpy(y), x)
+
+
+def test_positions_are_independent():
+    mask = kept(Dropout(0.3, seed=1))
+
+    assert highest_correlation(mask, mask) < 6
+
+
+def test_steps_are_independent_and_not_shifts_of_one_another():
+    layer = Dropout(0.3, seed=1)
+    masks = [kept(layer) for _ in range(6)]
+
+    for i, mask in enumerate(masks):
+        for later in masks[i + 1 :]:
+            assert highest_correlation(mask, later) < 6.5
+
+
+def test_neighbouring_seeds_are_independent():
+    masks = [kept(Dropout(0.3, seed=seed)) for seed in range(6)]
+
+    for i, mask in enumerate(masks):
+        for other in masks[i + 1 :]:
+            assert highest_correlation(mask, other) < 6.5
+
+
+def test_few_decisions_a_step_are_independent_over_many_steps():
+    layer = Dropout(0.5, shared_axes=(1, 2), seed=1)
+
+    decisions = np.array([kept(layer, (8, 1, 1)) for _ in range(300)])
+
+    assert abs(np.mean(decisions) - 0.5) < 5 * 0.5 / np.sqrt(decisions.size)
+    assert highest_correlation(decisions, decisions) < 6
+
+
+@pytest.mark.parametrize("axes", [(1,), (2,), (1, 2), (0,)])
+def test_shared_axes_share_one_decision_and_no_others_do(axes):
+    mask = kept(Dropout(0.5, shared_axes=axes, seed=1))
+
+    first = np.take(mask, [0], axis=axes[0])
+    for axis in axes[1:]:
+        first = np.take(first, [0], axis=axis)
+    np.testing.assert_array_equal(mask, np.broadcast_to(first, mask.shape))
+    share = np.mean(first)
+    assert abs(share - 0.5) < 5 * 0.5 / np.sqrt(first.size)
+    if first.size > 100:
+        assert highest_correlation(first, first) < 6
+
+
+def test_a_seed_fixes_the_sequence():
+    one, two = Dropout(0.3, seed=5), Dropout(0.3, seed=5)
+
+    for _ in range(3):
+        np.testing.assert_array_equal(kept(one), kept(two))
+
+
+def test_layers_without_a_seed_follow_the_global_seed_and_differ():
+    def masks():
+        keras.utils.set_random_seed(3)
+        return kept(Dropout(0.3)), kept(Dropout(0.3))
+
+    first, again = masks(), masks()
+
+    np.testing.assert_array_equal(first, again)
+    assert highest_correlation(*first) < 6
+
+
+def test_a_compiled_step_does_not_freeze_the_noise():
+    layer = Dropout(0.5, seed=1)
+    x = np.ones(SHAPE, "float32")
+    state = [variable.value for variable in layer.non_trainable_variables]
+
+    first, next_state = layer.stateless_call([], state, x, training=True)
+    again, _ = layer.stateless_call([], state, x, training=True)
+    second, _ = layer.stateless_call([], next_state, x, training=True)
+
+    first, again, second = map(ops.convert_to_numpy, (first, again, second))
+    np.testing.assert_array_equal(first, again)
+    assert highest_correlation(first, second) < 6
+
+
+def test_gradient_passes_where_the_output_passed(gradients):
+    layer = Dropout(0.3, seed=1)
+    x = np.ones((4, 5, 6), "float32")
+    state = [variable.value for variable in layer.non_trainable_variables]
+    output, _ = layer.stateless_call([], state, x, training=True)
+
+    def loss(x):
+        return ops.sum(layer.stateless_call([], state, x, training=True)[0])
+
+    (gradient,) = gradients(loss, x)
+
+    np.testing.assert_allclose(gradient, ops.convert_to_numpy(output), rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision_keeps_dtype_and_decisions(dtype):
+    x = ops.ones((4, 30, 6), dtype=dtype)
+
+    y = Dropout(0.3, seed=1, dtype=dtype)(x, training=True)
+
+    assert ops.dtype(y) == dtype
+    y = ops.convert_to_numpy(y).astype("float32")
+    np.testing.assert_array_equal(y != 0, kept(Dropout(0.3, seed=1), (4, 30, 6)))
+    np.testing.assert_allclose(y[y != 0], 1 / 0.7, rtol=8e-3)
+
+
+def test_round_trip_keeps_the_noise():
+    layer = Dropout(0.3, shared_axes=(1,), seed=9)
+
+    again = Dropout.from_config(layer.get_config())
+
+    assert again.get_config() == layer.get_config()
+    np.testing.assert_array_equal(kept(again), kept(layer))

@@ -1,0 +1,145 @@
+"""Tests of qanet.layers.embedding."""
+
+import numpy as np
+import pytest
+from keras import ops
+
+from qanet.layers.embedding import CharacterEmbedding, WordEmbedding
+
+ROWS = np.array([[2, 4, 1, 2, 0], [1, 3, 0, 0, 0]], "int32")
+# Words of 3, 1, 6 and no characters, an unknown character, and padding.
+SPELLINGS = np.array(
+    [
+        [[2, 3, 4, 0, 0, 0], [5, 0, 0, 0, 0, 0], [2, 1, 3, 2, 4, 5]],
+        [[1, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0], [3, 3, 0, 0, 0, 0]],
+    ],
+    "int32",
+)
+
+
+@pytest.mark.parametrize("trainable_rows", [False, True])
+def test_words_are_rows_of_the_table(trainable_rows, randomise):
+    layer = WordEmbedding(5, 3, trainable_rows=trainable_rows)
+    layer.build(ROWS.shape)
+    weights = randomise(layer)
+
+    output = ops.convert_to_numpy(layer(ROWS))
+
+    for position, row in np.ndenumerate(ROWS):
+        expected = {0: np.zeros(3), 1: weights["unknown"]}.get(row)
+        if expected is None:
+            expected = weights["table"][row]
+        np.testing.assert_allclose(output[position], expected, atol=1e-7)
+    assert layer.compute_output_shape(ROWS.shape) == output.shape
+
+
+def test_pretrained_rows_are_frozen_and_the_unknown_word_is_trained(rng):
+    layer = WordEmbedding(5, 3)
+    layer.build(ROWS.shape)
+    table = rng.normal(size=(5, 3)).astype("float32")
+    layer.load_table(table)
+
+    output = ops.convert_to_numpy(layer(ROWS))
+
+    assert [tuple(weight.shape) for weight in layer.trainable_variables] == [(3,)]
+    np.testing.assert_array_equal(output[ROWS >= 2], table[ROWS[ROWS >= 2]])
+
+
+def test_null_word_row_learns_nothing(randomise, gradients):
+    layer = WordEmbedding(5, 3, trainable_rows=True)
+    layer.build(ROWS.shape)
+    randomise(layer)
+    names = [weight.name for weight in layer.trainable_variables]
+
+    def loss(*values):
+        return ops.sum(layer.stateless_call(values, [], ROWS)[0])
+
+    learnt = dict(zip(names, gradients(loss, *layer.get_weights()), strict=True))
+
+    # The row of unknown words is the vector `unknown`; those of the table are unused.
+    assert np.all(learnt["table"][:2] == 0.0)
+    assert np.all(learnt["table"][2:] != 0.0)
+    np.testing.assert_array_equal(learnt["unknown"], np.full(3, 2.0))
+
+
+@pytest.mark.parametrize(("filters", "kernel_size"), [(0, 1), (4, 3), (4, 5), (4, 2)])
+def test_characters_of_a_word_against_numpy(filters, kernel_size, randomise, reference):
+    layer = CharacterEmbedding(6, 3, filters, kernel_size)
+    layer.build(SPELLINGS.shape)
+    weights = randomise(layer)
+
+    output = ops.convert_to_numpy(layer(SPELLINGS))
+
+    assert layer.compute_output_shape(SPELLINGS.shape) == output.shape
+    for actual, words in zip(output, SPELLINGS, strict=True):
+        expected = reference.character_embedding(words, weights, filters, kernel_size)
+        np.testing.assert_allclose(actual, expected, atol=1e-5)
+
+
+def test_character_convolution_does_not_mix_neighbouring_words(randomise):
+    layer = CharacterEmbedding(6, 3, 4, 5)
+    layer.build(SPELLINGS.shape)
+    randomise(layer)
+    other = SPELLINGS.copy()
+    other[:, 1] = [4, 4, 4, 4, 4, 4]
+
+    before = ops.convert_to_numpy(layer(SPELLINGS))
+    after = ops.convert_to_numpy(layer(other))
+
+    np.testing.assert_array_equal(before[:, [0, 2]], after[:, [0, 2]])
+    assert np.any(before[:, 1] != after[:, 1])
+
+
+@pytest.mark.parametrize("filters", [0, 4])
+def test_neither_convolution_nor_maximum_runs_over_padding(filters, randomise):
+    layer = CharacterEmbedding(6, 3, filters, 5)
+    layer.build(SPELLINGS.shape)
+    randomise(layer)
+    wider = np.pad(SPELLINGS, ((0, 0), (0, 0), (0, 4)))
+
+    np.testing.assert_allclose(
+        ops.convert_to_numpy(layer(wider)),
+        ops.convert_to_numpy(layer(SPELLINGS)),
+        atol=1e-6,
+    )
+
+
+@pytest.mark.parametrize("filters", [0, 4])
+def test_null_character_row_has_no_effect_and_learns_nothing(
+    filters, randomise, gradients
+):
+    layer = CharacterEmbedding(6, 3, filters, 5)
+    layer.build(SPELLINGS.shape)
+    randomise(layer)
+    before = ops.convert_to_numpy(layer(SPELLINGS))
+
+    def loss(*values):
+        return ops.sum(ops.square(layer.stateless_call(values, [], SPELLINGS)[0]))
+
+    table_gradient, *_ = gradients(loss, *layer.get_weights())
+    table, *others = layer.get_weights()
+    table[0] = 1000.0
+    layer.set_weights([table, *others])
+
+    np.testing.assert_array_equal(ops.convert_to_numpy(layer(SPELLINGS)), before)
+    assert np.all(table_gradient[0] == 0.0)
+    assert np.any(table_gradient[1:] != 0.0)
+
+
+def test_round_trip(check_round_trip):
+    check_round_trip(WordEmbedding(5, 3), ROWS)
+    check_round_trip(WordEmbedding(5, 3, trainable_rows=True), ROWS)
+    check_round_trip(CharacterEmbedding(6, 3, 4, 3), SPELLINGS)
+    check_round_trip(CharacterEmbedding(6, 3), SPELLINGS)
+
+
+@pytest.mark.parametrize("filters", [0, 4])
+def test_mixed_bfloat16(filters, mixed_bfloat16, randomise, reference):
+    words, characters = WordEmbedding(5, 3), CharacterEmbedding(6, 3, filters, 3)
+
+    assert ops.dtype(words(ROWS)) == "bfloat16"
+    assert ops.dtype(characters(SPELLINGS)) == "bfloat16"
+    weights = randomise(characters)
+    output = ops.convert_to_numpy(characters(SPELLINGS)).astype("float64")
+    expected = reference.character_embedding(SPELLINGS[0], weights, filters, 3)
+    np.testing.assert_allclose(output[0], expected, atol=0.03)

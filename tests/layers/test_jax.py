@@ -1,0 +1,31 @@
+"""The tests of layers and models once more, on JAX."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.skipif(keras.backend.backend() == "jax", reason="runs on JAX already")
+@pytest.mark.skipif(not importlib.util.find_spec("jax"), reason="JAX not installed")
+def test_layers_and_models_pass_on_jax():
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+
+    result = subprocess.run(
+        [*command, "tests/layers", "tests/models"],
+        cwd=ROOT,
+        env=os.environ | {"KERAS_BACKEND": "jax"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=600,
+    )
+
+    assert result.returncode == 0, result.stdout
+    assert "runs on JAX already" in result.stdout

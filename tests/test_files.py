@@ -1,0 +1,94 @@
+"""Tests of qanet.files."""
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from qanet.files import write_file, write_text
+
+
+def listing(directory):
+    return [entry.name for entry in directory.iterdir()]
+
+
+def test_writes_and_makes_the_directories(tmp_path):
+    path = tmp_path / "new" / "newer" / "file.bin"
+    write_file(path, lambda file: file.write(b"\x00\xff"))
+    assert path.read_bytes() == b"\x00\xff"
+    assert listing(path.parent) == ["file.bin"]
+
+
+def test_replaces_the_old_content(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"old, and longer")
+    write_file(path, lambda file: file.write(b"new"))
+    assert path.read_bytes() == b"new"
+    assert listing(tmp_path) == ["file"]
+
+
+def test_the_old_content_stands_until_the_new_is_whole(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    seen = []
+
+    def write(file):
+        file.write(b"half")
+        file.flush()
+        seen.append(path.read_bytes())
+
+    write_file(path, write)
+    assert seen == [b"old"]
+    assert path.read_bytes() == b"half"
+
+
+@pytest.mark.parametrize("error", [ValueError, OSError, KeyboardInterrupt])
+@pytest.mark.parametrize("old", [None, b"old"])
+def test_a_writer_that_fails_changes_nothing(tmp_path, error, old):
+    path = tmp_path / "file"
+    if old is not None:
+        path.write_bytes(old)
+
+    def fail(file):
+        file.write(b"half")
+        raise error("stop")
+
+    with pytest.raises(error, match="stop"):
+        write_file(path, fail)
+    if old is None:
+        assert listing(tmp_path) == []
+    else:
+        assert path.read_bytes() == old
+        assert listing(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_a_disk_that_fails_changes_nothing(tmp_path, monkeypatch, step):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+
+    def fail(*_):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(os, step, fail)
+    with pytest.raises(OSError, match="no space left"):
+        write_file(path, lambda file: file.write(b"new"))
+    assert path.read_bytes() == b"old"
+    assert listing(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "one\r\ntwo\n", "Zoë 中 😀", "half a pair: \ud83d", "\ud83d\ude00"]
+)
+def test_text_is_utf_8_without_changes(tmp_path, text):
+    path = tmp_path / "file.txt"
+    write_text(path, text)
+    assert path.read_bytes().decode("utf-8", "surrogatepass") == text
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_any_text(tmp_path, text):
+    write_text(tmp_path / "file.txt", text)
+    assert (tmp_path / "file.txt").read_bytes() == text.encode()

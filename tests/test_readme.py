@@ -1,0 +1,63 @@
+"""The README's promises that a machine can check."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from qanet.config import Config, preset_names
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+QUICK_START = [
+    "pip install -e . && python train.py",
+    "pip install -e '.[test]' && pytest",
+]
+
+
+def test_quick_start_is_the_two_commands():
+    block = README.split("<!-- quick start -->")[1].split("<!-- end -->")[0]
+    assert [line.strip() for line in block.strip().splitlines()] == QUICK_START
+
+
+def test_ci_runs_the_commands_as_the_readme_prints_them():
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    (extraction,) = re.findall(r"^commands=\$\((.*)\)$", script, re.MULTILINE)
+    printed = subprocess.run(
+        ["bash", "-c", extraction], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert printed.stdout.splitlines() == QUICK_START
+    assert 'eval "$command"' in script
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_every_preset_is_explained(name):
+    assert f"`{name}`" in README
+
+
+def test_every_setting_is_explained_with_its_default():
+    text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    documented = dict(re.findall(r"^\| `([a-z0-9_.]+)` \| `([^`]*)` \|", text, re.M))
+    defaults = {
+        f"{section}.{key}": value
+        for section, values in Config().model_dump(mode="json").items()
+        for key, value in values.items()
+    }
+    assert documented.keys() == defaults.keys()
+    for key, value in defaults.items():
+        shown = documented[key].strip("{}[]").replace(" ", "")
+        if isinstance(value, dict):
+            expected = ",".join(f"{k}:{v}" for k, v in value.items())
+        elif isinstance(value, list):
+            expected = ",".join(map(str, value))
+        elif isinstance(value, bool):
+            expected = str(value).lower()
+        else:
+            expected = "none" if value is None else str(value)
+        assert shown == expected, key
+
+
+def test_linked_files_exist():
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        assert target.startswith("http") or (ROOT / target).exists(), target
