@@ -18,6 +18,7 @@ from pydantic import (
     PositiveFloat,
     PositiveInt,
     ValidationError,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -34,6 +35,14 @@ class Section(BaseModel):
     model_config = ConfigDict(
         extra="forbid", frozen=True, allow_inf_nan=False, validate_default=True
     )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _refuse_true_as_a_number(cls, value: Any, info: ValidationInfo) -> Any:
+        kind = cls.model_fields[info.field_name].annotation
+        if isinstance(value, bool) and kind is not bool:
+            raise ValueError(f"{info.field_name}={value}: give a number")
+        return value
 
 
 class DataConfig(Section):
@@ -64,6 +73,8 @@ class DataConfig(Section):
             raise ValueError("buckets must rise strictly")
         if not self.buckets or self.buckets[-1] != self.context_limit:
             raise ValueError("the last bucket must equal context_limit")
+        if self.answer_limit > self.context_limit:
+            raise ValueError("answer_limit must not be larger than context_limit")
         return self
 
 
@@ -275,7 +286,7 @@ def _override(values: dict[str, Any], override: str) -> None:
         )
     try:
         value = yaml.safe_load(text)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError):
         raise UserError(f"--set {key}: {text!r} is not a value") from None
     for part in parts[:-1]:
         values = values.setdefault(part, {})

@@ -1,9 +1,11 @@
-"""Writing files whole or not at all."""
+"""Files that are written whole or not at all, and arrays read back with care."""
 
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
+
+import numpy as np
 
 
 def write_file(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
@@ -30,3 +32,24 @@ def write_text(path: Path, text: str) -> None:
     Half a surrogate pair, which a word may be, is written as Python would read it.
     """
     write_file(path, lambda file: file.write(text.encode("utf-8", "surrogatepass")))
+
+
+class DamagedFile(Exception):
+    """A file is there, but it is cut off, changed or something else altogether."""
+
+
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """Reads all arrays of an `.npz` file; objects are never unpickled.
+
+    Raises:
+        OSError: the file cannot be opened.
+        DamagedFile: it is not a whole archive of plain arrays.
+    """
+    # Opened here because NumPy leaves the file of a damaged archive open.
+    with path.open("rb") as file:
+        try:
+            with np.load(file, allow_pickle=False) as arrays:
+                return {name: arrays[name] for name in arrays.files}
+        # Nearly anything: the errors of zip, of zlib, of NumPy's header parser.
+        except Exception as error:
+            raise DamagedFile(f"{path}: damaged: {error}") from error

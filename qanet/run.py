@@ -6,6 +6,7 @@
     checkpoints/     resumable states of the training
     history.csv      one row an evaluation
     metrics.json     the last whole evaluation on dev
+    data.json        what was read, mended and left out
     tensorboard/     the same curves for TensorBoard
 
 Every file is written under a temporary name and then renamed, so none is ever seen
@@ -14,8 +15,6 @@ half-written.
 
 import json
 import os
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +23,13 @@ import numpy as np
 
 from qanet.config import Config, load_config
 from qanet.errors import UserError
-from qanet.files import write_file, write_text
+from qanet.files import DamagedFile, read_arrays, write_file, write_text
 from qanet.models.inputs import EmbeddingSizes
 from qanet.models.registry import build_model
 from qanet.text.vocabulary import Vocabulary
 
-DAMAGED = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
+# Weights stay in single precision, and so do softmax, norms, logits and loss.
+POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 
 
 class Run:
@@ -83,9 +83,8 @@ class Run:
                 "evaluation, or the file was removed"
             )
         try:
-            with np.load(self.weights_path, allow_pickle=False) as arrays:
-                assign_variables(saved_variables(model), arrays)
-        except DAMAGED as error:
+            assign_variables(saved_variables(model), read_arrays(self.weights_path))
+        except (DamagedFile, ValueError) as error:
             raise UserError(
                 f"{self.weights_path}: damaged or of another configuration ({error})"
             ) from None
@@ -112,7 +111,12 @@ def build_run_model(config: Config, vocabulary: Vocabulary) -> keras.Model:
         characters_per_word=vocabulary.characters_per_word,
         pretrained=pretrained,
     )
-    model = build_model(config.model, sizes)
+    policy = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(POLICIES[config.training.precision])
+    try:
+        model = build_model(config.model, sizes)
+    finally:
+        keras.config.set_dtype_policy(policy)
     if pretrained:
         model.get_layer("words").load_table(vocabulary.vectors.astype("float32"))
     return model
@@ -123,25 +127,24 @@ def saved_variables(model: keras.Model) -> dict[str, keras.Variable]:
     return {variable.path: variable for variable in model.trainable_variables}
 
 
-def assign_variables(variables: dict[str, keras.Variable], arrays: Any) -> None:
-    """Assigns arrays to variables by name.
+def assign_variables(
+    variables: dict[str, keras.Variable], arrays: dict[str, np.ndarray]
+) -> None:
+    """Assigns arrays to variables by name, all of them or none.
 
     Raises:
-        KeyError: an array is missing.
-        ValueError: an array is left over or has another shape.
+        ValueError: an array is missing, left over or of another shape.
     """
-    left_over = set(arrays) - set(variables)
-    if left_over:
-        raise ValueError(f"unexpected array {min(left_over)}")
-    # Read all before assigning any, so that a damaged file changes nothing.
-    values = {name: arrays[name] for name in variables}
+    if arrays.keys() != variables.keys():
+        odd = min(arrays.keys() ^ variables.keys())
+        raise ValueError(f"{odd} is in only one of file and model")
     for name, variable in variables.items():
-        if values[name].shape != tuple(variable.shape):
+        if arrays[name].shape != tuple(variable.shape):
             raise ValueError(
-                f"{name} has shape {values[name].shape}, not {tuple(variable.shape)}"
+                f"{name} has shape {arrays[name].shape}, not {tuple(variable.shape)}"
             )
     for name, variable in variables.items():
-        variable.assign(values[name])
+        variable.assign(arrays[name])
 
 
 def save_variables(path: Path, variables: dict[str, keras.Variable], **arrays) -> None:

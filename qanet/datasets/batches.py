@@ -226,8 +226,10 @@ def _padded(
 ) -> np.ndarray:
     """Rows of `flat` from `begins`, cut or padded with 0 to `size`."""
     positions = np.arange(size)
-    indices = np.minimum(begins[:, None] + positions, len(flat) - 1)
-    return np.where(positions < lengths[:, None], flat[indices], 0)
+    real = positions < lengths[:, None]
+    rows = np.zeros(real.shape, dtype=flat.dtype)
+    rows[real] = flat[(begins[:, None] + positions)[real]]
+    return rows
 
 
 class TrainingBatches(keras.utils.PyDataset):

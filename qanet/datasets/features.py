@@ -6,8 +6,6 @@ they come from; `WordTable` says what a vocabulary makes of each number.
 
 import hashlib
 import json
-import zipfile
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from qanet.datasets.squad import Example
-from qanet.files import write_file
+from qanet.errors import UserError
+from qanet.files import DamagedFile, read_arrays, write_file
 from qanet.text.tokenizer import token_spans
 
 # Part of the cache key: raise it when the arrays or the tokenizer change.
@@ -141,10 +140,12 @@ def cached_features(
     path = cache / f"features-{_content_hash(examples)}.npz"
     try:
         return _load(path), True
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
-        # Missing, cut off or damaged: built anew.
+    except (OSError, DamagedFile):
         features = build_features(examples)
-        _save(features, path)
+        try:
+            _save(features, path)
+        except OSError as error:
+            raise UserError(f"{path}: cannot be written: {error.strerror}") from None
         return features, False
 
 
@@ -180,10 +181,9 @@ def _content_hash(examples: Sequence[Example]) -> str:
     for example in examples:
         if example.context is not context:
             context = example.context
-            digest.update(context.encode("utf-8", "surrogatepass"))
-        answers = [(answer.text, answer.start) for answer in example.answers[:1]]
-        record = f"\0{example.question}\0{answers}\0"
-        digest.update(record.encode("utf-8", "surrogatepass"))
+            digest.update(json.dumps(context).encode())
+        answers = [(answer.text, answer.start) for answer in example.answers]
+        digest.update(json.dumps([example.question, answers]).encode())
     return digest.hexdigest()[:24]
 
 
@@ -209,9 +209,10 @@ def _save(features: Features, path: Path) -> None:
 
 
 def _load(path: Path) -> Features:
-    with np.load(path, allow_pickle=False) as arrays:
-        return Features(
-            words=json.loads(arrays["words"].tobytes()),
-            snapped=int(arrays["snapped"]),
-            **{name: arrays[name] for name in _ARRAYS},
-        )
+    arrays = read_arrays(path)
+    try:
+        words = json.loads(arrays.pop("words").tobytes())
+        snapped = int(arrays.pop("snapped"))
+        return Features(words=words, snapped=snapped, **arrays)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DamagedFile(f"{path}: damaged: {error}") from error

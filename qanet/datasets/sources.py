@@ -33,13 +33,14 @@ def _load_tfds(split: str) -> SquadFile:
 
     try:
         dataset = tfds.load(TFDS_NAME, split=TFDS_SPLITS[split])
+        document = _to_document(tfds.as_numpy(dataset))
     except Exception as error:  # Whatever the layers below a download raise.
         reason = str(error).strip().partition("\n")[0]
         raise UserError(
             f"{SQUAD}: tensorflow-datasets could not provide {TFDS_NAME} ({reason}); "
             "check the network, or give the path of a SQuAD file instead"
         ) from None
-    return parse_squad(_to_document(tfds.as_numpy(dataset)), TFDS_NAME)
+    return parse_squad(document, TFDS_NAME)
 
 
 def _to_document(records: Iterable[dict]) -> dict:

@@ -144,9 +144,10 @@ class Vocabulary:
             vectors = None
             if fields.pop("pretrained"):
                 path = directory / VECTORS_FILE
-                vectors = np.load(path, allow_pickle=False)
-                shape = (len(fields["words"]), *vectors.shape[1:2])
-                if vectors.dtype != np.float16 or vectors.shape != shape:
+                with path.open("rb") as file:
+                    vectors = np.lib.format.read_array(file, allow_pickle=False)
+                rows = len(vectors) if vectors.ndim == 2 else None
+                if vectors.dtype != np.float16 or rows != len(fields["words"]):
                     raise ValueError("it does not hold one vector for each word")
             return cls(**fields, vectors=vectors)
         except OSError as error:
@@ -154,7 +155,8 @@ class Vocabulary:
                 f"{path}: cannot be read ({error.strerror or error}); is "
                 f"{directory.parent} a run directory?"
             ) from None
-        except (ValueError, EOFError, RecursionError) as error:
+        # Besides JSON's errors nearly anything, from NumPy's header parser.
+        except Exception as error:
             raise UserError(f"{path}: not a vocabulary: {error}") from None
 
     @cached_property

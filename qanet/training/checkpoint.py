@@ -7,7 +7,8 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from qanet.run import DAMAGED, assign_variables, save_variables
+from qanet.files import DamagedFile, read_arrays
+from qanet.run import assign_variables, save_variables
 
 KEPT = 2
 
@@ -61,12 +62,11 @@ def restore_checkpoint(directory: Path, model: keras.Model) -> Progress | None:
     """
     for path in _checkpoints(directory):
         try:
-            with np.load(path, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
+            arrays = read_arrays(path)
             progress = Progress(**json.loads(arrays.pop("progress").tobytes()))
             assign_variables(training_variables(model), arrays)
             return progress
-        except (*DAMAGED, TypeError):
+        except (OSError, DamagedFile, KeyError, TypeError, ValueError):
             continue
     return None
 

@@ -36,7 +36,9 @@ TRAIN = squad(
         "Normans",
         FORTRESS,
         [
-            qa("n2", "When did it fall?", ("1204", 23)),
+            qa("n4", "When did it fall?", ("1204", 23)),
+            qa("n3", "What fell?", ("fortress", 6)),
+            qa("n2", "When?", ("in 1204", 20)),
             qa("n1", "Whose fortress?", ("Zoë", 0)),
         ],
     ),
@@ -87,10 +89,12 @@ def test_squad_by_name(served):
             "France",
         ),
         Example("n1", "Whose fortress?", FORTRESS, (Span("Zoë", 0),), "Normans"),
-        Example("n2", "When did it fall?", FORTRESS, (Span("1204", 23),), "Normans"),
+        Example("n2", "When?", FORTRESS, (Span("in 1204", 20),), "Normans"),
+        Example("n3", "What fell?", FORTRESS, (Span("fortress", 6),), "Normans"),
+        Example("n4", "When did it fall?", FORTRESS, (Span("1204", 23),), "Normans"),
     ]
     assert file.examples[1].context is file.examples[2].context
-    counted = {"articles": 2, "paragraphs": 2, "questions": 3, "answers": 4}
+    counted = {"articles": 2, "paragraphs": 2, "questions": 5, "answers": 6}
     assert file.counts == dict.fromkeys(COUNTS, 0) | counted
 
 
@@ -101,3 +105,65 @@ def test_dev_of_squad_is_its_validation_split(served):
 def test_squad_by_name_is_the_file_that_is_downloaded(served):
     by_id = {e.id: e for e in read_squad(served["train"]).examples}
     assert {e.id: e for e in load_examples("squad", "train").examples} == by_id
+
+
+def test_squad_is_prepared_once(served):
+    first = load_examples("squad", "train")
+    for path in served.values():
+        path.unlink()
+    assert load_examples("squad", "train").examples == first.examples
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ConnectionError("no route to host\nretried 5 times"), OSError(), KeyError()],
+)
+def test_a_download_that_fails(tfds, monkeypatch, error):
+    def download(*_):
+        raise error
+
+    monkeypatch.setattr(tfds.download.DownloadManager, "download_and_extract", download)
+    with pytest.raises(UserError) as refusal:
+        load_examples("squad", "dev")
+    message = str(refusal.value)
+    assert message.isprintable(), "one line"
+    assert message.startswith("squad: tensorflow-datasets could not provide squad/v1.1")
+    assert str(error).partition("\n")[0] in message
+    assert "give the path of a SQuAD file" in message
+
+
+def test_a_damaged_preparation_is_the_same_error(served, tmp_path):
+    load_examples("squad", "train")
+    (records,) = (tmp_path / "tfds").rglob("squad-train.tfrecord*")
+    records.write_bytes(records.read_bytes()[:-5])
+    with pytest.raises(UserError, match=r"squad/v1\.1"):
+        load_examples("squad", "train")
+
+
+@pytest.mark.parametrize("split", ["train", "dev"])
+def test_a_path_is_read_whatever_the_split(tmp_path, split):
+    path = tmp_path / "my.json"
+    path.write_text(json.dumps(TRAIN), encoding="utf-8")
+    expected = read_squad(path)
+    for source in (path, str(path)):
+        assert load_examples(source, split) == expected
+
+
+def test_a_file_named_squad_is_a_file(served, tmp_path, monkeypatch):
+    (tmp_path / "squad").write_text(json.dumps(DEV), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert [example.id for example in load_examples("squad", "train").examples] == [
+        "p1"
+    ]
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"SQuAD\.json: cannot be read"):
+        load_examples(tmp_path / "SQuAD.json", "train")
+
+
+def test_a_malformed_file_is_named(tmp_path):
+    path = tmp_path / "my.json"
+    path.write_text("{}")
+    with pytest.raises(UserError, match=r"my\.json: 'data' is missing"):
+        load_examples(path, "train")

@@ -419,9 +419,14 @@ def test_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("parent", ["missing", "file"])
-def test_writing_where_there_is_no_directory(tmp_path, parent):
+def test_the_directory_is_made(tmp_path):
+    write_squad(tmp_path / "new" / "squad.json", [example("1", "A", "x")])
+
+    assert read_squad(tmp_path / "new" / "squad.json").examples
+
+
+def test_writing_where_there_can_be_no_directory(tmp_path):
     (tmp_path / "file").touch()
 
     with pytest.raises(UserError, match="cannot be written"):
-        write_squad(tmp_path / parent / "squad.json", [example("1", "A", "x")])
+        write_squad(tmp_path / "file" / "squad.json", [example("1", "A", "x")])

@@ -1,3 +1,7 @@
+"""Tests of qanet.text.vocabulary."""
+
+import contextlib
+import itertools
 import json
 from collections import Counter
 
@@ -69,6 +73,19 @@ def test_pretrained_words_are_the_words_in_their_order(given_vectors):
     assert given_vectors.vectors.tolist() == expected
 
 
+def test_vectors_beyond_half_precision_stay_finite():
+    table = np.zeros((3, 2), dtype=np.float32)
+    table[2] = 1e6, -1e6
+    vectors = Vocabulary.build(COUNTS, WordVectors(["a"], table), settings_with())
+    assert vectors.vectors[2].tolist() == [65504, -65504]
+
+
+def test_pretrained_vectors_keep_rare_words_and_leave_out_new_ones():
+    config = settings_with(word_min_count=9)
+    vocabulary = Vocabulary.build(COUNTS, pretrained("cat"), config)
+    assert [vocabulary.row(word) for word in ("cat", "Cat", "the")] == [2, 2, 1]
+
+
 @pytest.mark.parametrize(
     ("word", "row"),
     [
@@ -123,12 +140,12 @@ def test_any_word_survives_the_file(tmp_path, counts):
     assert_equal(Vocabulary.load(tmp_path), vocabulary)
 
 
-@pytest.mark.xfail(raises=UserError, strict=True, reason="load calls it a repetition")
 @pytest.mark.parametrize("word", ["", "<unknown>"])
 def test_a_vectors_file_may_hold_a_reserved_word(tmp_path, word):
     vocabulary = Vocabulary.build(COUNTS, pretrained("the", word), settings_with())
     vocabulary.save(tmp_path)
     assert_equal(Vocabulary.load(tmp_path), vocabulary)
+    assert vocabulary.row(word) == 3  # its own vector, not what is reserved
 
 
 def test_saving_again_replaces_and_leaves_nothing_else(
@@ -200,9 +217,12 @@ def test_malformed_field(tmp_path, learned, field, value, message):
 @pytest.mark.parametrize(
     "table",
     [
-        np.zeros((4, 2)),
-        np.zeros((6, 2)),
-        np.zeros(5),
+        np.zeros((4, 2), np.float16),
+        np.zeros((6, 2), np.float16),
+        np.zeros(5, np.float16),
+        np.zeros((5, 2, 1), np.float16),
+        np.zeros((5, 2), np.float32),
+        np.array([["a", "b"]] * 5),
         np.array([None] * 5, dtype=object),
     ],
 )
@@ -221,3 +241,26 @@ def test_every_truncation_of_the_vectors_is_noticed(tmp_path, given_vectors):
         path.write_bytes(whole[:length])
         with pytest.raises(UserError):
             Vocabulary.load(tmp_path)
+
+
+def test_damage_to_the_vectors_is_a_user_error(tmp_path, given_vectors):
+    given_vectors.save(tmp_path)
+    path = tmp_path / VECTORS_FILE
+    whole = path.read_bytes()
+    header = whole.index(b"\n") + 1
+    for place, damage in itertools.product(range(header), (0x01, 0x08, 0x80)):
+        damaged = bytearray(whole)
+        damaged[place] ^= damage
+        path.write_bytes(damaged)
+        # Some damage, as to the blanks, changes nothing.
+        with contextlib.suppress(UserError):
+            loaded = Vocabulary.load(tmp_path)
+            assert loaded.vectors.shape == given_vectors.vectors.shape
+
+
+def test_an_archive_in_place_of_the_vectors(tmp_path, given_vectors):
+    given_vectors.save(tmp_path)
+    with (tmp_path / VECTORS_FILE).open("wb") as file:
+        np.savez(file, np.zeros((5, 2), np.float16))
+    with pytest.raises(UserError, match=VECTORS_FILE):
+        Vocabulary.load(tmp_path)
