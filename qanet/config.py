@@ -137,6 +137,9 @@ class QANetConfig(Section):
         dropout: dropout rate of every sub-layer.
         survival: probability that the last sub-layer of a stack takes part in a
             training step (stochastic depth).
+        embedding_norm: normalise each word's embedding before the encoder.
+        residual_scale: fixed factor of every sub-layer's output; the paper has 1.
+        position_scale: amplitude of the position signal; the paper has 1.
         position_per_block: add the position signal in every block, not once a stack.
         final_norm: normalise the output of each stack.
     """
@@ -159,6 +162,9 @@ class QANetConfig(Section):
     character_dropout: Rate = 0.05
     dropout: Rate = 0.1
     survival: Probability = 0.9
+    embedding_norm: bool = True
+    residual_scale: PositiveFloat = 0.3
+    position_scale: PositiveFloat = 0.3
     position_per_block: bool = False
     final_norm: bool = True
 

@@ -1,7 +1,11 @@
-"""Fixtures of the tests of layers and models, the same on every backend."""
+"""Fixtures of several test files."""
 
 import json
+import os
 import runpy
+import subprocess
+import sys
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,6 +16,14 @@ import pytest
 @pytest.fixture
 def rng():
     return np.random.default_rng(7)
+
+
+@pytest.fixture
+def fixed_seed():
+    """Makes the initial weights and the noise of layers the same in every run."""
+    import keras
+
+    keras.utils.set_random_seed(7)
 
 
 @pytest.fixture(scope="session")
@@ -65,7 +77,7 @@ def check_round_trip(randomise):
         stored = json.dumps(keras.saving.serialize_keras_object(layer))
         again = keras.saving.deserialize_keras_object(json.loads(stored))
         assert type(again) is type(layer)
-        assert again.get_config() == layer.get_config()
+        assert json.dumps(again.get_config()) == json.dumps(layer.get_config())
         again(*inputs, **arguments)
         again.set_weights(layer.get_weights())
         actual = again(*inputs, **arguments)
@@ -100,8 +112,45 @@ def gradients():
     return on_jax if keras.backend.backend() == "jax" else on_tensorflow
 
 
+@pytest.fixture(scope="session")
+def call_with():
+    """Calls a layer with other values of its trained weights, changing no state."""
+    import keras
+
+    def call(layer, values, *inputs, **arguments):
+        mapping = list(zip(layer.trainable_variables, values, strict=True))
+        with keras.StatelessScope(mapping):
+            return layer(*inputs, **arguments)
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def compiled():
+    """A layer or model to be called at a shape that no other test has.
+
+    On JAX each operation is compiled for each shape, all of them at once far faster
+    than one by one. TensorFlow has its operations at hand.
+    """
+    import keras
+
+    def compile_layer(layer):
+        if keras.backend.backend() != "jax":
+            return layer
+        import jax
+
+        @partial(jax.jit, static_argnames="training")
+        def call(*inputs, **arguments):
+            with keras.StatelessScope():
+                return layer(*inputs, **arguments)
+
+        return call
+
+    return compile_layer
+
+
 @pytest.fixture
-def check_gradients(gradients, rng):
+def check_gradients(gradients, call_with, rng):
     """Asserts the gradients of a layer against differences of a NumPy function.
 
     `function(x, weights)` is the layer at `x` in float64, with `weights` by path. The
@@ -111,11 +160,8 @@ def check_gradients(gradients, rng):
     from keras import ops
 
     def check(layer, function, x, weights, upstream, **arguments):
-        state = [variable.value for variable in layer.non_trainable_variables]
-
         def loss(x, *values):
-            output, _ = layer.stateless_call(values, state, x, **arguments)
-            return ops.sum(output * upstream)
+            return ops.sum(call_with(layer, values, x, **arguments) * upstream)
 
         names = [
             variable.path.removeprefix(f"{layer.name}/")
@@ -144,3 +190,184 @@ def check_gradients(gradients, rng):
             )
 
     return check
+
+
+# Tiny runs. Compiling a training step takes longer than a hundred tiny steps, so one
+# compiled trainer and one run directory serve all tests.
+
+ROOT = Path(__file__).parents[1]
+TINY = """
+    data.context_limit=32 data.question_limit=8 data.buckets=[32] data.answer_limit=4
+    vocabulary.word_width=4 vocabulary.word_min_count=1
+    vocabulary.character_min_count=1 vocabulary.characters_per_word=4
+    model.width=8 model.heads=2 model.feed_forward=8
+    model.embedding_encoder.blocks=1 model.embedding_encoder.convolutions=1
+    model.embedding_encoder.kernel_size=3
+    model.model_encoder.blocks=1 model.model_encoder.convolutions=0
+    model.character_width=4 model.character_filters=0 model.highway_layers=0
+    model.word_dropout=0.1 model.dropout=0.1 model.survival=1.0
+    training.steps=6 training.batch_size=4 training.learning_rate=0.01
+    training.warmup_steps=2 training.evaluate_every=2 training.evaluation_questions=0
+    training.evaluation_batch_size=4 training.patience=0 training.seed=42
+""".split()
+
+# Runs a script, or `-m` and a module, where the packages named first, joined with
+# commas, cannot be imported.
+BLOCKING = """
+import runpy, sys
+blocked = sys.argv[1].split(",")
+class Blocker:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name.partition(".")[0] in blocked:
+            raise ModuleNotFoundError(f"{name} is blocked", name=name)
+sys.meta_path.insert(0, Blocker)
+sys.argv = sys.argv[2:]
+if sys.argv[0] == "-m":
+    del sys.argv[0]
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+else:
+    runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+@pytest.fixture(scope="session")
+def door():
+    """Runs `python ...` in the repository, in a process of its own, on the CPU."""
+
+    def run(*arguments, blocked=(), backend="tensorflow"):
+        command = [sys.executable]
+        if blocked:
+            command += ["-c", BLOCKING, ",".join(blocked)]
+        environment = os.environ | {
+            "KERAS_BACKEND": backend,
+            "JAX_PLATFORMS": "cpu",
+            "CUDA_VISIBLE_DEVICES": "-1",
+            "TF_CPP_MIN_LOG_LEVEL": "3",
+        }
+        return subprocess.run(
+            [*command, *map(str, arguments)],
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=900,
+        )
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def tiny_files(tmp_path_factory):
+    """A training and a dev file with 25 and 10 questions on short passages."""
+    from qanet.datasets.squad import Example, Span, write_squad
+
+    towns = ["Ålesund", "Rome", "São Paulo", "東京", "Oslo", "Saint-Malo"]
+
+    def paragraph(split, number):
+        one, two = f"Zoë{number}", f"Bo’{number}"
+        here, there = towns[number % 6], towns[(number // 6 + 1 + number) % 6]
+        context = f"{one} lives in {here}, but {two} lives in {there}."
+        for name, town in ((one, here), (two, there)):
+            start = context.index(town, context.index(name))
+            yield Example(
+                id=f"{split}-{number}-{name}",
+                question=f"Where does {name} live?",
+                context=context,
+                answers=(Span(town, start),),
+                title="Homes",
+            )
+
+    directory = tmp_path_factory.mktemp("data")
+    files = {}
+    for split, count in (("train", 12), ("dev", 5)):
+        examples = [e for number in range(count) for e in paragraph(split, number)]
+        if split == "train":
+            # More than data.answer_limit tokens.
+            context = examples[0].context
+            long = Example("long", "Who?", context, (Span(context, 0),), "Homes")
+            examples.append(long)
+        files[split] = directory / f"{split}.json"
+        write_squad(files[split], examples)
+    return SimpleNamespace(**files)
+
+
+@pytest.fixture(scope="session")
+def tiny_arguments(tiny_files):
+    """Arguments of `train.py`, but for `--output`: 6 steps, an evaluation every 2."""
+    sets = [part for override in TINY for part in ("--set", override)]
+    return ["--train", str(tiny_files.train), "--dev", str(tiny_files.dev), *sets]
+
+
+@pytest.fixture(scope="session")
+def tiny_config(tiny_files):
+    """The configuration that `tiny_arguments` come to."""
+    from qanet.config import load_preset
+
+    files = [f"data.train={tiny_files.train}", f"data.dev={tiny_files.dev}"]
+    return load_preset("qanet-tiny", [*TINY, *files])
+
+
+@pytest.fixture(scope="session")
+def trained(door, tiny_arguments, tmp_path_factory):
+    """A finished run of `train.py`: its `directory` and `output`. Only to be read."""
+    directory = tmp_path_factory.mktemp("runs") / "trained"
+    process = door("train.py", *tiny_arguments, "--output", directory)
+    assert process.returncode == 0, process.stderr
+    return SimpleNamespace(directory=directory, output=process.stdout)
+
+
+@pytest.fixture(scope="session")
+def trained_reader(trained):
+    """The reader that the run holds."""
+    from qanet.reader import Reader
+
+    return Reader.load(trained.directory)
+
+
+@pytest.fixture(scope="session")
+def compiled_trainer(tiny_config, tiny_files, tmp_path_factory):
+    """A trainer before its first step, and the directory with its first state."""
+    from qanet.datasets.features import build_features
+    from qanet.datasets.squad import read_squad
+    from qanet.run import Run
+    from qanet.training.checkpoint import Progress, save_checkpoint
+    from qanet.training.session import build_vocabulary
+    from qanet.training.trainer import Trainer, TrainingData
+
+    directory = tmp_path_factory.mktemp("trainer")
+    dev_examples = read_squad(tiny_files.dev).examples
+    train = build_features(read_squad(tiny_files.train).examples)
+    dev = build_features(dev_examples)
+    vocabulary = build_vocabulary(tiny_config, train, dev, directory)
+    data = TrainingData(train, dev_examples, dev)
+    trainer = Trainer(tiny_config, vocabulary, data, Run(directory))
+    save_checkpoint(directory / "start", trainer.model, Progress())
+    return SimpleNamespace(
+        trainer=trainer, start=directory / "start", vocabulary=vocabulary, data=data
+    )
+
+
+@pytest.fixture
+def trainer(compiled_trainer, rewind, tiny_config, tmp_path):
+    """A trainer as before its first step, with an empty run directory."""
+    from qanet.run import Run
+
+    compiled_trainer.trainer.run = Run(tmp_path / "run")
+    compiled_trainer.trainer.config = tiny_config
+    rewind()
+    return compiled_trainer.trainer
+
+
+@pytest.fixture
+def rewind(compiled_trainer):
+    """Takes the trainer back to where a new process would have it."""
+    from qanet.training.checkpoint import Progress, restore_checkpoint
+
+    def restore():
+        trainer = compiled_trainer.trainer
+        assert restore_checkpoint(compiled_trainer.start, trainer.model)
+        trainer.progress = Progress()
+
+    return restore

@@ -92,7 +92,7 @@ class DepthwiseSeparableConv1D(keras.layers.Layer):
         )
 
     def call(self, x, mask):
-        kernel = ops.convert_to_tensor(self.depthwise)
+        kernel = self.depthwise[...]  # A tensor, which a custom gradient needs.
         x = depthwise_convolution(zero_padding(x, mask), kernel)
         return self.activation(ops.matmul(x, self.pointwise) + self.bias)
 

@@ -75,6 +75,8 @@ class EncoderStack(keras.layers.Layer):
         feed_forward: inner size of the feed-forward layer.
         dropout: dropout rate of every sub-layer's output.
         survival: survival probability of the last sub-layer.
+        residual_scale: fixed factor of every sub-layer's output.
+        position_scale: amplitude of the position signal.
         position_per_block: add the position signal at the start of every block, as
             the paper's text says, instead of once.
         final_norm: normalise the output, as the authors' code does.
@@ -92,6 +94,8 @@ class EncoderStack(keras.layers.Layer):
         feed_forward,
         dropout=0.0,
         survival=1.0,
+        residual_scale=1.0,
+        position_scale=1.0,
         position_per_block=False,
         final_norm=True,
         **kwargs,
@@ -105,6 +109,8 @@ class EncoderStack(keras.layers.Layer):
         self.feed_forward = feed_forward
         self.dropout = dropout
         self.survival = survival
+        self.residual_scale = residual_scale
+        self.position_scale = position_scale
         self.position_per_block = position_per_block
         self.final_norm = final_norm
 
@@ -131,6 +137,7 @@ class EncoderStack(keras.layers.Layer):
                     layer,
                     dropout=self.dropout,
                     survival=1.0 - level / depth * (1.0 - self.survival),
+                    scale=self.residual_scale,
                     name=f"residual_{layer.name}",
                 )
                 residual.build(input_shape)
@@ -140,7 +147,8 @@ class EncoderStack(keras.layers.Layer):
             self.norm.build(input_shape)
 
     def call(self, x, mask, training=False):
-        signal = ops.cast(position_signal(ops.shape(x)[1], x.shape[-1]), x.dtype)
+        signal = self.position_scale * position_signal(ops.shape(x)[1], x.shape[-1])
+        signal = ops.cast(signal, x.dtype)
         per_block = self.convolutions + 2
         for i, sublayer in enumerate(self.sublayers):
             if i == 0 or (self.position_per_block and i % per_block == 0):
@@ -161,6 +169,8 @@ class EncoderStack(keras.layers.Layer):
             "feed_forward": self.feed_forward,
             "dropout": self.dropout,
             "survival": self.survival,
+            "residual_scale": self.residual_scale,
+            "position_scale": self.position_scale,
             "position_per_block": self.position_per_block,
             "final_norm": self.final_norm,
         }

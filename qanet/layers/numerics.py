@@ -35,7 +35,12 @@ def masked_softmax(logits, mask, axis=-1):
     Returns:
         Tensor of the shape and dtype of `logits`.
     """
-    weights = ops.softmax(mask_logits(logits, mask), axis=axis)
+    masked = mask_logits(logits, mask)
+    # The shift cancels, so its gradient is zero and need not be formed. Written out
+    # because Keras' own warns where the axis has a single entry.
+    highest = ops.stop_gradient(ops.max(masked, axis=axis, keepdims=True))
+    weights = ops.exp(masked - highest)
+    weights = weights / ops.sum(weights, axis=axis, keepdims=True)
     return ops.cast(weights, logits.dtype)
 
 

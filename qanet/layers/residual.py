@@ -8,7 +8,7 @@ from qanet.layers.dropout import Dropout, keep_mask
 
 @keras.saving.register_keras_serializable(package="qanet")
 class Residual(keras.layers.Layer):
-    """x + keep * dropout(layer(layer_norm(x))).
+    """x + scale * keep * dropout(layer(layer_norm(x))).
 
     In training the sub-layer is left out with probability `1 - survival`, for each
     example on its own; otherwise its output is scaled by `survival` instead
@@ -18,16 +18,19 @@ class Residual(keras.layers.Layer):
         layer: the sub-layer, called with `(x, mask=mask)`.
         dropout: dropout rate of the sub-layer's output.
         survival: probability that the sub-layer takes part in training.
+        scale: fixed factor of the sub-layer's output. Below one, a stack starts close
+            to the identity and lets a word still be recognised at its end.
 
     Input: float tensor `(batch, length, width)` and boolean mask `(batch, length)`.
     Output: float tensor `(batch, length, width)`.
     """
 
-    def __init__(self, layer, dropout=0.0, survival=1.0, **kwargs):
+    def __init__(self, layer, dropout=0.0, survival=1.0, scale=1.0, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.layer = layer
         self.survival = survival
+        self.scale = scale
         self.norm = keras.layers.LayerNormalization(epsilon=1e-6, name="norm")
         self.dropout = Dropout(dropout, name="dropout")
         if survival < 1.0:
@@ -35,11 +38,12 @@ class Residual(keras.layers.Layer):
 
     def build(self, input_shape):
         self.norm.build(input_shape)
-        self.layer.build(input_shape)
+        if not self.layer.built:
+            self.layer.build(input_shape)
 
     def call(self, x, mask, training=False):
         y = self.layer(self.norm(x), mask=mask)
-        y = self.dropout(y, training=training)
+        y = self.scale * self.dropout(y, training=training)
         if self.survival == 1.0:
             return x + y
         if not training:
@@ -57,6 +61,7 @@ class Residual(keras.layers.Layer):
             "layer": keras.saving.serialize_keras_object(self.layer),
             "dropout": self.dropout.rate,
             "survival": self.survival,
+            "scale": self.scale,
         }
 
     @classmethod

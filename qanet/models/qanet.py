@@ -26,6 +26,17 @@ def build_qanet(config: QANetConfig, sizes: EmbeddingSizes) -> keras.Model:
     """
     inputs = reading_inputs(sizes.characters_per_word)
 
+    stack_settings = {
+        "heads": config.heads,
+        "feed_forward": config.feed_forward,
+        "dropout": config.dropout,
+        "survival": config.survival,
+        "residual_scale": config.residual_scale,
+        "position_scale": config.position_scale,
+        "position_per_block": config.position_per_block,
+        "final_norm": config.final_norm,
+    }
+
     # Input embedding: [word; characters], highway, projection to the model's width.
     words = WordEmbedding(
         sizes.rows, sizes.width, trainable_rows=not sizes.pretrained, name="words"
@@ -42,14 +53,10 @@ def build_qanet(config: QANetConfig, sizes: EmbeddingSizes) -> keras.Model:
     join = keras.layers.Concatenate(name="word_and_characters")
     highway = Highway(config.highway_layers, config.dropout, name="highway")
     project = keras.layers.Dense(config.width, use_bias=False, name="projection")
+    norm = keras.layers.LayerNormalization(epsilon=1e-6, name="embedding_norm")
     embedding_encoder = EncoderStack(
         **config.embedding_encoder.model_dump(),
-        heads=config.heads,
-        feed_forward=config.feed_forward,
-        dropout=config.dropout,
-        survival=config.survival,
-        position_per_block=config.position_per_block,
-        final_norm=config.final_norm,
+        **stack_settings,
         name="embedding_encoder",
     )
 
@@ -61,6 +68,8 @@ def build_qanet(config: QANetConfig, sizes: EmbeddingSizes) -> keras.Model:
             x = project(highway(x))
         else:
             x = highway(project(x))
+        if config.embedding_norm:
+            x = norm(x)
         return embedding_encoder(x, mask=mask)
 
     context = encode(
@@ -80,12 +89,7 @@ def build_qanet(config: QANetConfig, sizes: EmbeddingSizes) -> keras.Model:
     # Model encoder: one stack, applied several times.
     model_encoder = EncoderStack(
         **config.model_encoder.model_dump(),
-        heads=config.heads,
-        feed_forward=config.feed_forward,
-        dropout=config.dropout,
-        survival=config.survival,
-        position_per_block=config.position_per_block,
-        final_norm=config.final_norm,
+        **stack_settings,
         name="model_encoder",
     )
     between_passes = Dropout(config.dropout, name="pass_dropout")

@@ -65,7 +65,7 @@ def character_embedding(words, weights, filters, kernel_size):
                     neighbour = position + column - before
                     if 0 <= neighbour < len(vectors):
                         total += vectors[neighbour] @ weights["kernel"][column]
-                outputs.append(relu(total))
+                outputs.append(total)
             vectors = outputs
         result[i] = np.max(vectors, axis=0)
     return result
@@ -121,12 +121,14 @@ def encoder(
     survival=1.0,
     position_per_block=False,
     final_norm=True,
+    residual_scale=1.0,
+    position_scale=1.0,
 ):
     depth = blocks * (convolutions + 2)
     level = 0
     for block in range(blocks):
         if block == 0 or position_per_block:
-            x = x + position_signal(*x.shape)
+            x = x + position_scale * position_signal(*x.shape)
         names = [f"block_{block}_convolution_{i}" for i in range(convolutions)]
         for name in [*names, f"block_{block}_attention", f"block_{block}_feed_forward"]:
             level += 1
@@ -139,7 +141,8 @@ def encoder(
                 y = feed_forward(y, inner)
             else:
                 y = convolution(y, inner)
-            x = x + (1.0 - level / depth * (1.0 - survival)) * y
+            share = 1.0 - level / depth * (1.0 - survival)
+            x = x + share * residual_scale * y
     return layer_norm(x, below(weights, "norm")) if final_norm else x
 
 

@@ -23,12 +23,11 @@ def highest_correlation(a, b):
     In units of the standard deviation that independent decisions have; among 20 000
     shifts of such, one above 6 is a matter of one in 50 000.
     """
-    a, b = (np.ravel(x) - np.mean(x) for x in (a, b))
-    products = np.fft.irfft(np.fft.rfft(a) * np.conj(np.fft.rfft(b)), len(a))
-    products /= np.std(a) * np.std(b) * np.sqrt(len(a))
-    if np.array_equal(a, b):
-        products = products[1:]
-    return np.max(np.abs(products))
+    x, y = (np.ravel(decisions) - np.mean(decisions) for decisions in (a, b))
+    products = np.fft.irfft(np.fft.rfft(x) * np.conj(np.fft.rfft(y)), len(x))
+    products /= np.std(x) * np.std(y) * np.sqrt(len(x))
+    # A sequence is compared with itself at all shifts but none.
+    return np.max(np.abs(products[1:] if a is b else products))
 
 
 @pytest.mark.parametrize("rate", [0.05, 0.1, 0.5, 0.9])
@@ -121,32 +120,27 @@ def test_layers_without_a_seed_follow_the_global_seed_and_differ():
     assert highest_correlation(*first) < 6
 
 
-def test_a_compiled_step_does_not_freeze_the_noise():
+def test_noise_follows_from_the_state_alone_so_that_compiling_does_not_freeze_it():
     layer = Dropout(0.5, seed=1)
-    x = np.ones(SHAPE, "float32")
-    state = [variable.value for variable in layer.non_trainable_variables]
 
-    first, next_state = layer.stateless_call([], state, x, training=True)
-    again, _ = layer.stateless_call([], state, x, training=True)
-    second, _ = layer.stateless_call([], next_state, x, training=True)
+    with keras.StatelessScope():
+        first, second = kept(layer), kept(layer)
+    again = kept(layer)
 
-    first, again, second = map(ops.convert_to_numpy, (first, again, second))
     np.testing.assert_array_equal(first, again)
     assert highest_correlation(first, second) < 6
 
 
-def test_gradient_passes_where_the_output_passed(gradients):
+def test_gradient_passes_where_the_output_passed(gradients, call_with):
     layer = Dropout(0.3, seed=1)
     x = np.ones((4, 5, 6), "float32")
-    state = [variable.value for variable in layer.non_trainable_variables]
-    output, _ = layer.stateless_call([], state, x, training=True)
 
-    def loss(x):
-        return ops.sum(layer.stateless_call([], state, x, training=True)[0])
+    (gradient,) = gradients(
+        lambda x: ops.sum(call_with(layer, [], x, training=True)), x
+    )
 
-    (gradient,) = gradients(loss, x)
-
-    np.testing.assert_allclose(gradient, ops.convert_to_numpy(output), rtol=1e-6)
+    output = ops.convert_to_numpy(layer(x, training=True))
+    np.testing.assert_allclose(gradient, output, rtol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

@@ -6,10 +6,12 @@ from keras import ops
 
 from qanet.layers.highway import Highway
 
+pytestmark = pytest.mark.usefixtures("fixed_seed")
+
 
 @pytest.fixture
 def x(rng):
-    return rng.normal(size=(2, 5, 4)).astype("float32")
+    return rng.normal(size=(3, 6, 8)).astype("float32")
 
 
 @pytest.mark.parametrize("layers", [0, 1, 2])

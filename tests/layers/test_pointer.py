@@ -6,13 +6,13 @@ from keras import ops
 
 from qanet.layers.pointer import SpanPointer
 
-LENGTHS = (5, 2)
-MASK = np.arange(5) < np.array(LENGTHS)[:, None]
+LENGTHS = (6, 4, 1)
+MASK = np.arange(6) < np.array(LENGTHS)[:, None]
 
 
 @pytest.fixture
 def passes(rng):
-    return [rng.normal(size=(2, 5, 4)).astype("float32") for _ in range(3)]
+    return [rng.normal(size=(3, 6, 8)).astype("float32") for _ in range(3)]
 
 
 def built(passes):

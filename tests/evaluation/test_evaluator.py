@@ -1,0 +1,145 @@
+"""Tests of qanet.evaluation.evaluator with a reader that knows the answers."""
+
+import json
+
+import numpy as np
+import pytest
+
+from qanet.datasets.features import build_features
+from qanet.datasets.squad import Example, Span
+from qanet.decoding import Answer
+from qanet.evaluation.evaluator import evaluate
+
+
+class KnowingReader:
+    """Answers the gold answer, but to `wrong` ids something else."""
+
+    def __init__(self, wrong=()):
+        self.wrong = wrong
+        self.calls = []
+
+    def read(self, examples, features, chosen=None, top_k=1, progress=None):
+        self.calls.append((chosen, top_k, progress))
+        answers = []
+        for i in chosen:
+            example = examples[i]
+            text = "no such thing" if example.id in self.wrong else f"städte {i}"
+            ranked = [Answer(text, 6, 6 + len(text), 0.75), Answer("die", 0, 3, 0.25)]
+            answers.append(ranked[:top_k])
+        return answers
+
+
+def data_set(count, impossible=()):
+    examples = []
+    for i in range(count):
+        text = f"städte {i}"
+        answers = () if i in impossible else (Span(text, 4),)
+        context = f"die {text} und mehr"
+        examples.append(
+            Example(f"q{i}", "was?", context, answers, impossible=i in impossible)
+        )
+    return examples, build_features(examples)
+
+
+def test_all_questions_are_counted():
+    """Questions dropped by length filters were missing from the denominator."""
+    examples, features = data_set(7)
+    result = evaluate(KnowingReader(wrong={"q3"}), examples, features)
+    assert result.metrics["total"] == 7
+    assert result.metrics["exact_match"] == pytest.approx(100 * 6 / 7)
+    assert result.metrics["f1"] == pytest.approx(100 * 6 / 7)
+    assert list(result.answers) == [example.id for example in examples]
+
+
+@pytest.mark.parametrize(
+    ("total", "questions", "expected"),
+    [
+        (10, 5, [0, 2, 4, 6, 8]),
+        (10, 3, [0, 3, 6]),
+        (10, 10, list(range(10))),
+        (10, 99, list(range(10))),
+        (10, 0, list(range(10))),
+        (10, 1, [0]),
+    ],
+)
+def test_subset_is_spread_evenly(total, questions, expected):
+    reader = KnowingReader()
+    examples, features = data_set(total)
+    result = evaluate(reader, examples, features, questions)
+    ((chosen, _, _),) = reader.calls
+    assert list(chosen) == expected
+    assert result.metrics["total"] == len(expected)
+    assert list(result.answers) == [f"q{i}" for i in expected]
+
+
+def test_any_subset_is_spread_evenly():
+    examples, features = data_set(23)
+    for questions in range(1, 24):
+        reader = KnowingReader()
+        evaluate(reader, examples, features, questions)
+        ((chosen, _, _),) = reader.calls
+        assert len(chosen) == questions
+        gaps = np.diff([*chosen, 23])
+        assert gaps.min() >= 1
+        assert gaps.max() - gaps.min() <= 1
+
+
+def test_subset_is_scored_on_its_own():
+    examples, features = data_set(10)
+    wrong = {f"q{i}" for i in range(1, 10, 2)}
+    assert evaluate(KnowingReader(wrong), examples, features, 5).metrics["f1"] == 100
+    assert evaluate(KnowingReader(wrong), examples, features).metrics["f1"] == 50
+
+
+def test_squad_2_is_scored_as_such():
+    examples, features = data_set(4, impossible={2})
+    metrics = evaluate(KnowingReader(), examples, features).metrics
+    assert metrics["total"] == 4
+    assert metrics["exact_match"] == metrics["exact"] == 75
+    assert metrics["NoAns_total"] == 1
+
+
+def test_options_reach_the_reader():
+    reader = KnowingReader()
+    examples, features = data_set(2)
+    result = evaluate(reader, examples, features, top_k=2, progress="reading")
+    assert reader.calls[0][1:] == (2, "reading")
+    assert [answer.text for answer in result.answers["q1"]] == ["städte 1", "die"]
+
+
+def test_files_are_written(tmp_path):
+    examples, features = data_set(3)
+    result = evaluate(KnowingReader({"q1"}), examples, features, top_k=2)
+    directory = tmp_path / "made" / "evaluation"
+    result.save(directory)
+    assert sorted(path.name for path in directory.iterdir()) == [
+        "metrics.json",
+        "nbest.json",
+        "predictions.json",
+    ]
+
+    def read(name):
+        return json.loads((directory / name).read_text(encoding="utf-8"))
+
+    assert read("predictions.json") == {
+        "q0": "städte 0",
+        "q1": "no such thing",
+        "q2": "städte 2",
+    }
+    nbest = read("nbest.json")
+    assert nbest.keys() == {"q0", "q1", "q2"}
+    assert nbest["q0"] == [
+        {"text": "städte 0", "start": 6, "end": 14, "score": 0.75},
+        {"text": "die", "start": 0, "end": 3, "score": 0.25},
+    ]
+    assert read("metrics.json") == result.metrics
+    assert "städte" in (directory / "predictions.json").read_text(encoding="utf-8")
+
+
+def test_files_take_the_place_of_older_ones(tmp_path):
+    examples, features = data_set(2)
+    for reader in (KnowingReader(), KnowingReader({"q0"})):
+        evaluate(reader, examples, features).save(tmp_path)
+    predictions = json.loads((tmp_path / "predictions.json").read_text())
+    assert predictions["q0"] == "no such thing"
+    assert len(list(tmp_path.iterdir())) == 3

@@ -1,0 +1,404 @@
+"""Tests of qanet.models.qanet."""
+
+from functools import partial
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from qanet.config import QANetConfig, load_preset
+from qanet.layers.encoder import EncoderStack
+from qanet.models.inputs import EmbeddingSizes
+from qanet.models.qanet import build_qanet
+from qanet.models.registry import build_model
+
+SIZES = EmbeddingSizes(
+    rows=9, width=6, characters=7, characters_per_word=5, pretrained=True
+)
+pytestmark = pytest.mark.usefixtures("fixed_seed")
+
+TINY = QANetConfig(
+    width=8,
+    heads=2,
+    feed_forward=5,
+    embedding_encoder={"blocks": 1, "convolutions": 2, "kernel_size": 5},
+    model_encoder={"blocks": 2, "convolutions": 1, "kernel_size": 3},
+    character_width=4,
+    character_filters=5,
+    character_kernel=3,
+)
+
+
+def tiny(**changes):
+    """A configuration like `TINY`."""
+    return QANetConfig.model_validate(TINY.model_dump() | changes)
+
+
+# For what must be compiled.
+SHALLOW = tiny(
+    embedding_encoder={"blocks": 1, "convolutions": 1, "kernel_size": 3},
+    model_encoder={"blocks": 1, "convolutions": 1, "kernel_size": 3},
+    highway_layers=1,
+)
+
+
+def with_sizes(**changes):
+    return EmbeddingSizes(**(vars(SIZES) | changes))
+
+
+@pytest.fixture
+def examples(rng):
+    """Questions on texts of several lengths, without padding."""
+
+    def text(length):
+        words = rng.integers(1, SIZES.rows, length)
+        shape = (length, SIZES.characters_per_word)
+        characters = rng.integers(1, SIZES.characters, shape)
+        ends = rng.integers(0, SIZES.characters_per_word + 1, (length, 1))
+        cut = np.where(np.arange(SIZES.characters_per_word) < ends, characters, 0)
+        return words, cut
+
+    result = []
+    for context_length, question_length in ((4, 3), (6, 5), (1, 1)):
+        context, question = text(context_length), text(question_length)
+        result.append(
+            {
+                "context_words": context[0],
+                "context_characters": context[1],
+                "question_words": question[0],
+                "question_characters": question[1],
+            }
+        )
+    return result
+
+
+def batch(examples, context_length=6, question_length=5):
+    """Pads examples to common lengths."""
+    lengths = {"context": context_length, "question": question_length}
+    result = {}
+    for name in examples[0]:
+        length = lengths[name.partition("_")[0]]
+        result[name] = np.stack(
+            [
+                np.pad(
+                    example[name],
+                    [(0, length - len(example[name]))]
+                    + [(0, 0)] * (example[name].ndim - 1),
+                )
+                for example in examples
+            ]
+        ).astype("int32")
+    return result
+
+
+def logits(model, inputs, **arguments):
+    """Start and end logits, `(2, batch, context_length)`."""
+    output = model(inputs, **arguments)
+    names = ("start_logits", "end_logits")
+    return np.stack([ops.convert_to_numpy(output[name]) for name in names])
+
+
+def numpy_qanet(reference, weights, config, example):
+    """The model on one example, from the formulas."""
+
+    def embed(words, characters):
+        table, unknown = weights["words/table"], weights["words/unknown"]
+        vectors = [unknown if word == 1 else table[word] for word in words]
+        spelled = reference.character_embedding(
+            characters,
+            reference.below(weights, "characters"),
+            config.character_filters,
+            config.character_kernel,
+        )
+        return np.concatenate([vectors, spelled], axis=1)
+
+    def encode(x, name, blocks, convolutions):
+        return reference.encoder(
+            x,
+            reference.below(weights, name),
+            blocks,
+            convolutions,
+            config.heads,
+            config.survival,
+            config.position_per_block,
+            config.final_norm,
+            config.residual_scale,
+            config.position_scale,
+        )
+
+    def encode_text(words, characters):
+        x = embed(words, characters)
+        highway = reference.below(weights, "highway")
+        if config.highway_before_projection:
+            x = reference.highway(x, highway, config.highway_layers)
+            x = x @ weights["projection/kernel"]
+        else:
+            x = x @ weights["projection/kernel"]
+            x = reference.highway(x, highway, config.highway_layers)
+        if config.embedding_norm:
+            x = reference.layer_norm(x, reference.below(weights, "embedding_norm"))
+        stack = config.embedding_encoder
+        return encode(x, "embedding_encoder", stack.blocks, stack.convolutions)
+
+    context = encode_text(example["context_words"], example["context_characters"])
+    question = encode_text(example["question_words"], example["question_characters"])
+    x = reference.context_query_attention(
+        context, question, reference.below(weights, "context_query_attention")
+    )
+    x = x @ weights["attended/kernel"]
+    outputs = []
+    for _ in range(config.passes):
+        stack = config.model_encoder
+        x = encode(x, "model_encoder", stack.blocks, stack.convolutions)
+        outputs.append(x)
+    pointer = reference.below(weights, "pointer")
+    return np.stack(reference.span_pointer(*outputs[-3:], pointer))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"position_per_block": True, "survival": 0.5},
+        {"highway_before_projection": False, "character_filters": 0},
+        {"passes": 4, "highway_layers": 0},
+        {"embedding_norm": False, "residual_scale": 1.0, "position_scale": 1.0},
+    ],
+    ids=str,
+)
+def test_against_numpy(changes, examples, randomise, reference):
+    """Also: start logits read passes 0 and 1, end logits 0 and 2, of the last three."""
+    config = tiny(**changes)
+    model = build_qanet(config, SIZES)
+    weights = randomise(model, bound=0.6)
+
+    output = logits(model, batch(examples))
+
+    for i, example in enumerate(examples):
+        expected = numpy_qanet(reference, weights, config, example)
+        length = expected.shape[1]
+        np.testing.assert_allclose(output[:, i, :length], expected, atol=1e-5)
+
+
+def test_padding_leaks_nowhere(examples, randomise, compiled):
+    """An example alone, padded longer, or beside others gives the same logits."""
+    model = build_qanet(TINY, SIZES)
+    randomise(model, bound=0.6)
+    model = compiled(model)
+    mixed = logits(model, batch(examples))
+    longer = logits(model, batch(examples, 11, 8))
+
+    for i in (0, 2):  # example 1 fills the mixed batch
+        example = examples[i]
+        n, m = len(example["context_words"]), len(example["question_words"])
+        alone = logits(model, batch([example], n, m))[:, 0]
+        np.testing.assert_allclose(mixed[:, i, :n], alone, atol=1e-5)
+        np.testing.assert_allclose(longer[:, i, :n], alone, atol=1e-5)
+    for output, n in ((mixed, 6), (longer, 11)):
+        lengths = np.array([len(example["context_words"]) for example in examples])
+        padding = np.arange(n) >= lengths[:, None]
+        # Below any real logit by more than a softmax in float32 can see.
+        assert np.all(output[:, padding] < output[:, ~padding].min() - 200)
+
+
+def count_parameters(config, sizes):
+    """Trained numbers, from the sizes of the paper's matrices and vectors."""
+    d = config.width
+    spelled = config.character_filters or config.character_width
+    joined = sizes.width + spelled
+
+    words = sizes.width + (0 if sizes.pretrained else sizes.rows * sizes.width)
+    characters = sizes.characters * config.character_width
+    if config.character_filters:
+        window = config.character_kernel * config.character_width
+        characters += (window + 1) * config.character_filters
+
+    h = joined if config.highway_before_projection else d
+    highway = config.highway_layers * 2 * (h * h + h)
+    projection = joined * d
+
+    def stack(sizes):
+        norm = 2 * d
+        convolution = norm + sizes.kernel_size * d + d * d + d
+        attention = norm + 4 * d * d
+        inner = config.feed_forward
+        feed_forward = norm + d * inner + inner + inner * d + d
+        block = sizes.convolutions * convolution + attention + feed_forward
+        return sizes.blocks * block + (norm if config.final_norm else 0)
+
+    encoders = stack(config.embedding_encoder) + stack(config.model_encoder)
+    trilinear, attended, pointer = 3 * d, 4 * d * d, 2 * 2 * d
+    lower = words + characters + highway + projection
+    lower += 2 * d if config.embedding_norm else 0
+    return lower + encoders + trilinear + attended + pointer
+
+
+@pytest.mark.parametrize(
+    ("changes", "pretrained"),
+    [
+        ({}, True),
+        ({}, False),
+        ({"width": 6, "heads": 3, "feed_forward": 11, "passes": 5}, True),
+        ({"character_filters": 0, "highway_layers": 1, "final_norm": False}, False),
+        ({"highway_before_projection": False, "position_per_block": True}, True),
+        ({"model_encoder": {"blocks": 3, "convolutions": 0, "kernel_size": 4}}, True),
+    ],
+    ids=str,
+)
+def test_parameter_count(changes, pretrained):
+    config, sizes = tiny(**changes), with_sizes(pretrained=pretrained)
+
+    model = build_qanet(config, sizes)
+
+    counted = sum(int(np.prod(w.shape)) for w in model.trainable_variables)
+    assert counted == count_parameters(config, sizes)
+    frozen = sum(int(np.prod(w.shape)) for w in model.non_trainable_weights)
+    assert frozen == (sizes.rows * sizes.width if pretrained else 0)
+
+
+def test_parameter_count_of_the_paper():
+    config = load_preset("qanet-paper").model
+    sizes = EmbeddingSizes(
+        rows=50, width=300, characters=100, characters_per_word=16, pretrained=True
+    )
+
+    model = build_model(config, sizes)
+
+    counted = sum(int(np.prod(w.shape)) for w in model.trainable_variables)
+    # 300 unknown word, 100 * 200 characters, 2 * 2 * (500 * 500 + 500) highway,
+    # 500 * 128 projection, 169 728 embedding encoder, 7 * 133 888 model encoder,
+    # 3 * 128 similarity, 512 * 128 to the model encoder, 2 * 256 pointer.
+    assert counted == count_parameters(config, sizes) == 2_259_676
+
+
+def test_context_and_question_share_one_encoder_and_all_passes_another():
+    three, five = (build_qanet(tiny(passes=passes), SIZES) for passes in (3, 5))
+
+    for model in (three, five):
+        stacks = [layer for layer in model.layers if isinstance(layer, EncoderStack)]
+        assert len(stacks) == 2
+    paths = [[weight.path for weight in model.weights] for model in (three, five)]
+    assert paths[0] == paths[1]
+    assert len(set(paths[0])) == len(paths[0])
+
+
+def test_inference_is_deterministic_and_training_random(examples):
+    model = build_qanet(TINY, SIZES)
+    inputs = batch(examples)
+
+    first, second = (logits(model, inputs) for _ in range(2))
+    third, fourth = (logits(model, inputs, training=True) for _ in range(2))
+
+    np.testing.assert_array_equal(first, second)
+    assert np.any(third != fourth)
+    assert np.any(third != first)
+
+
+QUIET = {"word_dropout": 0.0, "character_dropout": 0.0, "dropout": 0.0, "survival": 1.0}
+
+
+def test_training_without_any_rate_is_inference(examples):
+    model = build_qanet(tiny(**QUIET), SIZES)
+    inputs = batch(examples)
+
+    np.testing.assert_array_equal(
+        logits(model, inputs, training=True), logits(model, inputs)
+    )
+
+
+@pytest.mark.parametrize(
+    "rate",
+    [{"word_dropout": 0.5}, {"character_dropout": 0.5}, {"dropout": 0.5}],
+    ids=str,
+)
+def test_each_dropout_rate_acts_in_training_alone(rate, examples):
+    model = build_qanet(tiny(**QUIET | rate), SIZES)
+    inputs = batch(examples)
+
+    first, second = (logits(model, inputs, training=True) for _ in range(2))
+
+    assert np.any(first != second)
+    np.testing.assert_array_equal(logits(model, inputs), logits(model, inputs))
+
+
+def test_every_trained_weight_receives_a_gradient(examples, gradients, call_with):
+    model = build_qanet(SHALLOW, SIZES)
+    inputs = {
+        name: ops.convert_to_tensor(array) for name, array in batch(examples).items()
+    }
+    real = batch(examples)["context_words"] != 0
+
+    def loss(*values):
+        output = call_with(model, values, inputs)
+        total = ops.square(output["start_logits"]) + ops.square(output["end_logits"])
+        return ops.sum(ops.where(real, total, 0.0))
+
+    values = [ops.convert_to_numpy(w) for w in model.trainable_variables]
+    computed = gradients(loss, *values)
+
+    for weight, gradient in zip(model.trainable_variables, computed, strict=True):
+        assert np.all(np.isfinite(gradient)), weight.path
+        assert np.any(gradient != 0.0), weight.path
+
+
+def test_an_empty_example_gives_finite_logits(examples):
+    model = build_qanet(TINY, SIZES)
+    inputs = batch(examples)
+    for array in inputs.values():
+        array[1] = 0
+
+    assert np.all(np.isfinite(logits(model, inputs)))
+
+
+def test_mixed_bfloat16_gives_float32_logits(
+    mixed_bfloat16, examples, randomise, reference, compiled
+):
+    qanet = build_qanet(SHALLOW, SIZES)
+    weights = randomise(qanet, bound=0.4)
+    inputs = batch(examples)
+
+    output = logits(compiled(qanet), inputs)
+
+    assert output.dtype == "float32"
+    trained = logits(compiled(partial(qanet, training=True)), inputs)
+    assert np.all(np.isfinite(trained))
+    expected = numpy_qanet(reference, weights, SHALLOW, examples[1])
+    np.testing.assert_allclose(output[:, 1], expected, atol=0.1)
+
+
+def test_saved_model_gives_the_same_logits(examples, randomise, tmp_path):
+    model = build_qanet(TINY, SIZES)
+    randomise(model)
+
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+
+    inputs = batch(examples)
+    np.testing.assert_array_equal(logits(again, inputs), logits(model, inputs))
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="graphs are TensorFlow's"
+)
+def test_a_graph_of_unknown_lengths_computes_the_same_with_fresh_noise(examples):
+    import tensorflow as tf
+
+    model = build_qanet(SHALLOW, SIZES)
+    inputs = batch(examples)
+    free = {
+        name: tf.TensorSpec([None, None, *array.shape[2:]], tf.int32)
+        for name, array in inputs.items()
+    }
+
+    @tf.function(input_signature=[free])
+    def infer(inputs):
+        return model(inputs, training=False)
+
+    @tf.function(input_signature=[free])
+    def train(inputs):
+        return model(inputs, training=True)
+
+    np.testing.assert_allclose(logits(infer, inputs), logits(model, inputs), atol=1e-5)
+    assert logits(infer, batch(examples, 11, 8)).shape == (2, 3, 11)
+    assert np.any(logits(train, inputs) != logits(train, inputs))

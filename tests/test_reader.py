@@ -1,0 +1,281 @@
+"""Tests of qanet.reader: offsets, many pairs, long contexts, and blank texts.
+
+Where only the way of the logits matters, a model stands in whose logits depend on the
+word alone: however a context is cut into windows, the answers must stay the same.
+"""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import strategies as st
+
+import qanet
+from qanet.config import load_preset
+from qanet.datasets import batches
+from qanet.datasets.features import build_features
+from qanet.datasets.squad import Example
+from qanet.errors import UserError
+from qanet.reader import Reader
+from qanet.text.tokenizer import tokenize
+from qanet.text.vocabulary import RESERVED, Vocabulary
+
+VOCABULARY = Vocabulary(
+    words=[*RESERVED, "Rome", "Oslo", "in", "lives", "word"],
+    characters=[*RESERVED, *"abcdefghijklmnopqrstuvwxyz0123456789"],
+    characters_per_word=8,
+)
+QUESTION = "Where does Zoë live?"
+# Everything that text may hold, but for half surrogate pairs.
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+
+
+class WordModel:
+    """Logits from each word's row and spelling alone; notes the shapes it is given."""
+
+    def __init__(self):
+        self.shapes = []
+
+    def predict_on_batch(self, inputs):
+        rows, characters = inputs["context_words"], inputs["context_characters"]
+        self.shapes.append((*rows.shape, inputs["question_words"].shape[1]))
+        weights = np.arange(1, characters.shape[2] + 1)
+        number = rows + (characters * weights).sum(axis=2)
+        number = number + inputs["question_characters"].sum(axis=(1, 2))[:, None]
+        return {
+            "start_logits": np.sin(number * 12.9898).astype("float32"),
+            "end_logits": np.cos(number * 78.233).astype("float32"),
+        }
+
+
+class CentralityModel:
+    """A token's logits are its distance from the nearer edge of its window."""
+
+    def predict_on_batch(self, inputs):
+        lengths = (inputs["context_words"] != 0).sum(axis=1)[:, None]
+        places = np.arange(inputs["context_words"].shape[1])
+        logits = np.minimum(places, lengths - 1 - places).astype("float32")
+        return {"start_logits": logits, "end_logits": logits}
+
+
+def reader_with(model, **data):
+    config = load_preset("qanet-tiny")
+    data = config.data.model_copy(update=data)
+    return Reader(model, VOCABULARY, config.model_copy(update={"data": data}))
+
+
+@pytest.fixture(scope="module")
+def word_reader():
+    return reader_with(WordModel(), context_limit=32, buckets=(32,), question_limit=8)
+
+
+def check_answers(context, answers):
+    for answer in answers:
+        assert 0 <= answer.start < answer.end <= len(context)
+        assert context[answer.start : answer.end] == answer.text
+        assert answer.text == answer.text.strip()
+        assert 0 <= answer.score <= 1 + 1e-9
+    scores = [answer.score for answer in answers]
+    assert scores == sorted(scores, reverse=True)
+    assert sum(scores) <= 1 + 1e-6
+
+
+@settings(max_examples=200, deadline=None)
+@given(context=TEXTS, top_k=st.integers(1, 5))
+@example("Zoe\u0308 – “naïve” 東京タワー\u3000𝔘𝕟\u200dicode £5/€7", 3)
+@example("\u200e\ufeffa\r\n\tb\u0000c\u2028d", 5)
+def test_offsets_point_into_the_original_context(word_reader, context, top_k):
+    assume(tokenize(context))
+    (answers,) = word_reader.answer_many([(QUESTION, context)], top_k)
+    assert 1 <= len(answers) <= top_k
+    check_answers(context, answers)
+
+
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(context=TEXTS)
+@example("Zoe\u0308 – “naïve” 東京\u3000𝔘𝕟\u200dicode £5")
+def test_trained_model_answers_with_a_piece_of_the_context(trained_reader, context):
+    assume(tokenize(context))
+    (answers,) = trained_reader.answer_many([(QUESTION, context)], 3)
+    check_answers(context, answers)
+
+
+@pytest.mark.parametrize("context", ["\u200b", "\u200b\ufeff", "\u0007"])
+def test_context_without_a_token_has_the_empty_answer(word_reader, context):
+    answer = word_reader.answer(QUESTION, context)
+    assert (answer.text, answer.start, answer.end) == ("", 0, 0)
+
+
+def test_context_without_a_token_among_others(word_reader):
+    answers = word_reader.answer_many(
+        [(QUESTION, "a b c"), (QUESTION, "\u200b"), (QUESTION, "d e f")]
+    )
+    assert [len(found) for found in answers] == [1, 1, 1]
+    assert answers[1][0].text == ""
+    check_answers("a b c", answers[0])
+    check_answers("d e f", answers[2])
+
+
+def test_question_without_a_token(word_reader):
+    check_answers("a b c", word_reader.answer_many([("\u200b", "a b c")])[0])
+
+
+def test_one_answer_by_default_and_a_list_with_top_k(word_reader):
+    context = "Zoë lives in Rome, Bo in Oslo."
+    one = word_reader.answer(QUESTION, context)
+    many = word_reader.answer(QUESTION, context, top_k=4)
+    assert isinstance(one, qanet.Answer)
+    assert len(many) == 4
+    assert many[0] == one
+    assert len({(answer.start, answer.end) for answer in many}) == 4
+    check_answers(context, many)
+
+
+def test_top_k_of_a_short_context_gives_what_there_is(word_reader):
+    answers = word_reader.answer(QUESTION, "a b", top_k=9)
+    assert {answer.text for answer in answers} == {"a", "b", "a b"}
+    assert sum(answer.score for answer in answers) == pytest.approx(1)
+
+
+def test_answers_keep_to_the_limit():
+    reader = reader_with(WordModel(), answer_limit=2)
+    answers = reader.answer(QUESTION, "a b c d e f", top_k=99)
+    assert len(answers) == 6 + 5
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\n\t \u3000"])
+def test_blank_question_or_context_is_a_users_mistake(word_reader, blank):
+    with pytest.raises(UserError, match=r"question.*blank"):
+        word_reader.answer(blank, "some text")
+    with pytest.raises(UserError, match=r"context.*blank"):
+        word_reader.answer("what?", blank)
+    with pytest.raises(UserError, match=r"question of pair 1"):
+        word_reader.answer_many([("what?", "text"), (blank, "text")])
+
+
+def test_no_pairs_no_answers(word_reader):
+    assert word_reader.answer_many([]) == []
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    pairs=st.lists(
+        st.tuples(
+            st.text("ab c?", min_size=1, max_size=40).filter(str.strip),
+            st.text("ab c.", min_size=1, max_size=120).filter(str.strip),
+        ),
+        min_size=1,
+        max_size=9,
+    )
+)
+def test_many_pairs_equal_single_calls(word_reader, pairs):
+    together = word_reader.answer_many(pairs, 3)
+    apart = [word_reader.answer_many([pair], 3)[0] for pair in pairs]
+    assert together == apart
+
+
+def test_many_pairs_equal_single_calls_with_a_trained_model(trained_reader):
+    context = "Zoë3 lives in Rome, but Bo’3 lives in Oslo."
+    other = "In São Paulo lives Bo’4."
+    pairs = [("Where does Bo’3 live?", context), ("Who?", other)]
+    pairs += [("Where does Zoë3 live?", context), (QUESTION, "word")]
+    together = trained_reader.answer_many(pairs, 2)
+    for pair, answers in zip(pairs, together, strict=True):
+        (alone,) = trained_reader.answer_many([pair], 2)
+        assert [a.text for a in answers] == [a.text for a in alone]
+        np.testing.assert_allclose(
+            [a.score for a in answers], [a.score for a in alone], rtol=1e-4
+        )
+
+
+WORDS = st.sampled_from(["Rome", "Oslo", "in", "lives", "word", "x1", "y2", "."])
+
+
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    words=st.lists(WORDS, min_size=1, max_size=60), size=st.sampled_from([2, 4, 8, 10])
+)
+def test_long_context_has_the_answers_of_one_that_stands_in_one_window(
+    word_reader, monkeypatch, words, size
+):
+    context = " ".join(words)
+    (whole,) = word_reader.answer_many([(QUESTION, context)], 5)
+    with monkeypatch.context() as patch:
+        patch.setattr(batches, "READING_WINDOW", size)
+        (windowed,) = word_reader.answer_many([(QUESTION, context)], 5)
+    assert windowed == whole
+
+
+def test_many_long_contexts_do_not_mix(word_reader, monkeypatch):
+    contexts = [
+        " ".join(f"{name}{i}" for i in range(n))
+        for name, n in (("a", 50), ("b", 3), ("c", 21), ("a", 50), ("d", 9))
+    ]
+    pairs = [(QUESTION, context) for context in contexts]
+    whole = word_reader.answer_many(pairs, 4)
+    monkeypatch.setattr(batches, "READING_WINDOW", 8)
+    assert word_reader.answer_many(pairs, 4) == whole
+
+
+def test_each_token_is_read_where_it_is_most_central(monkeypatch):
+    monkeypatch.setattr(batches, "READING_WINDOW", 8)
+    reader = reader_with(CentralityModel(), answer_limit=1)
+    # Windows of tokens 0-7, 4-11 and 8-13.
+    answers = reader.answer(QUESTION, " ".join("abcdefghijklmn"), top_k=14)
+    logits = {answer.start // 2: np.log(answer.score) / 2 for answer in answers}
+    expected = [0, 1, 2, 3, 3, 2, 2, 3, 3, 2, 2, 2, 1, 0]
+    actual = np.array([logits[i] for i in range(14)])
+    np.testing.assert_allclose(actual - actual[0], expected, atol=1e-6)
+
+
+def test_no_batch_is_larger_than_configured_nor_any_window(monkeypatch):
+    monkeypatch.setattr(batches, "READING_WINDOW", 32)
+    model = WordModel()
+    reader = reader_with(model, context_limit=16, buckets=(8, 16), question_limit=8)
+    reader.answer(QUESTION, " ".join(f"w{i}" for i in range(5000)))
+    size = reader.config.training.evaluation_batch_size
+    assert set(model.shapes) == {(size, 32, 8)}
+
+
+def test_a_book_is_answered_in_bounded_memory():
+    sentence = "Zoë lives in Rome, Bo in Oslo; {} more words stand here."
+    context = "\n".join(sentence.format(i) for i in range(18_000))
+    assert len(context) > 1_000_000
+    reader = reader_with(WordModel())
+    tracemalloc.start()
+    try:
+        answers = reader.answer(QUESTION, context, top_k=3)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    check_answers(context, answers)
+    assert peak < 600 * 2**20
+
+
+def test_progress_bar_counts_the_questions(word_reader, capsys):
+    examples = [Example(str(i), QUESTION, "a b", ()) for i in range(3)]
+    features = build_features(examples)
+    word_reader.read(examples, features, progress="evaluating")
+    shown = capsys.readouterr().err
+    assert "evaluating" in shown
+    assert "/3" in shown
+    word_reader.read(examples, features)
+    assert capsys.readouterr().err == ""
+
+
+def test_chosen_examples_alone_are_read(word_reader):
+    examples = [Example(str(i), QUESTION, f"a{i} b{i}", ()) for i in range(6)]
+    features = build_features(examples)
+    everything = word_reader.read(examples, features, top_k=2)
+    chosen = word_reader.read(examples, features, np.array([1, 4, 5]), top_k=2)
+    assert chosen == [everything[i] for i in (1, 4, 5)]
+    assert word_reader.read(examples, features, np.array([], dtype=np.int64)) == []

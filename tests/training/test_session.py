@@ -1,0 +1,148 @@
+"""Tests of qanet.training.session: what a finished run holds, and its vocabulary."""
+
+import json
+import re
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from qanet.config import Config
+from qanet.datasets.features import build_features
+from qanet.datasets.squad import Example, read_squad
+from qanet.decoding import Answer
+from qanet.evaluation.evaluator import evaluate
+from qanet.run import Run
+from qanet.training.session import Report, build_vocabulary
+
+
+def features_of(*texts):
+    """Features of (question, context) pairs."""
+    return build_features([Example(str(i), *pair, ()) for i, pair in enumerate(texts)])
+
+
+TRAIN = features_of(("Who saw red red?", "red green red"), ("Who?", "green blue"))
+DEV = features_of(("Whose violet?", "red violet"))
+
+
+def config(**vocabulary):
+    return Config.model_validate({"vocabulary": vocabulary})
+
+
+def test_words_of_train_earn_a_vector_by_their_count(tmp_path):
+    vocabulary = build_vocabulary(
+        config(word_min_count=2, character_min_count=1), TRAIN, DEV, tmp_path
+    )
+    # red: twice in a context and twice in a question.
+    assert vocabulary.words[2:] == ["red", "?", "Who", "green"]
+    assert vocabulary.vectors is None
+
+
+def test_nothing_is_learned_from_dev(tmp_path):
+    vocabulary = build_vocabulary(
+        config(word_min_count=1, character_min_count=1), TRAIN, DEV, tmp_path
+    )
+    assert "violet" not in vocabulary.words
+    assert "v" not in vocabulary.characters
+    letters = Counter("whosawredred?" + "redgreenred" + "who?" + "greenblue")
+    assert {c.lower() for c in vocabulary.characters[2:]} == set(letters)
+
+
+def test_given_vectors_are_kept_for_the_words_of_train_and_dev(tmp_path):
+    path = tmp_path / "vectors.txt"
+    path.write_text("the 9 9\nred 1 2\nviolet 3 4\nunused 5 6\n", encoding="utf-8")
+    vocabulary = build_vocabulary(
+        config(vectors=str(path), extra_vectors=1), TRAIN, DEV, tmp_path / "cache"
+    )
+    assert vocabulary.words[2:] == ["the", "red", "violet"]
+    np.testing.assert_array_equal(
+        vocabulary.vectors, [[0, 0], [0, 0], [9, 9], [1, 2], [3, 4]]
+    )
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"), [(3, ["0", "3", "6"]), (10, list("0123456789")), (99, None)]
+)
+def test_samples_are_spread_evenly_over_dev(count, expected):
+    examples = [Example(str(i), "q", "c", ()) for i in range(10)]
+    answers = [Answer(str(i), 0, 1, 1.0) for i in range(10)]
+    samples = Report({}, examples, answers).samples(count)
+    assert [example.id for example, _ in samples] == (expected or list("0123456789"))
+    assert all(example.id == answer.text for example, answer in samples)
+
+
+def test_run_holds_everything_and_no_temporary_file(trained):
+    names = {path.name for path in trained.directory.iterdir()}
+    assert names == {
+        "checkpoints",
+        "config.json",
+        "data.json",
+        "history.csv",
+        "metrics.json",
+        "tensorboard",
+        "vocabulary",
+        "weights.npz",
+    }
+    everything = [path.name for path in trained.directory.parent.rglob("*")]
+    assert not [name for name in everything if name.endswith(".tmp")]
+    checkpoints = (trained.directory / "checkpoints").iterdir()
+    assert sorted(path.name for path in checkpoints) == [
+        "step-00000004.npz",
+        "step-00000006.npz",
+    ]
+
+
+def test_configuration_is_stored_whole(trained, tiny_config):
+    run = Run(trained.directory)
+    assert run.load_config() == tiny_config
+    stored = json.loads(run.config_path.read_text(encoding="utf-8"))
+    assert stored == json.loads(tiny_config.model_dump_json())
+
+
+def test_nothing_is_dropped_silently(trained, tiny_files):
+    counts = json.loads((trained.directory / "data.json").read_text(encoding="utf-8"))
+    assert counts["train"]["questions"] == 25
+    assert counts["dev"]["questions"] == 10
+    # The one question whose answer is a whole sentence.
+    assert counts["train"]["left_out"] == 1
+    assert counts["train"] == read_squad(tiny_files.train).counts | {
+        "answers_snapped": 0,
+        "left_out": 1,
+    }
+    assert "train: 25 questions" in trained.output
+    assert "dev: 10 questions" in trained.output
+    assert "left out of training: 1 question" in trained.output
+
+
+def test_metrics_are_those_of_the_best_averaged_weights_on_all_of_dev(
+    trained, trained_reader, tiny_files
+):
+    examples = read_squad(tiny_files.dev).examples
+    metrics = evaluate(trained_reader, examples, build_features(examples)).metrics
+    assert metrics["total"] == 10
+    stored = json.loads((trained.directory / "metrics.json").read_text())
+    assert stored == metrics
+    history = (trained.directory / "history.csv").read_text().splitlines()
+    best = max(float(row.split(",")[-1]) for row in history[1:])
+    assert metrics["f1"] == best
+
+
+def test_output_shows_scores_answers_and_the_run_directory(trained, tiny_files):
+    lines = trained.output.splitlines()
+    metrics = json.loads((trained.directory / "metrics.json").read_text())
+    (scores,) = [line for line in lines if line.startswith("exact match")]
+    assert re.findall(r"\d+\.?\d*", scores.replace("F1", "")) == [
+        f"{metrics['exact_match']:.1f}",
+        f"{metrics['f1']:.1f}",
+        "10",
+    ]
+    examples = {e.question: e for e in read_squad(tiny_files.dev).examples}
+    questions = [line for line in lines if line.startswith("question:")]
+    assert len(questions) == 5
+    for i, line in enumerate(lines):
+        if line in questions:
+            example = examples[line.removeprefix("question:").strip()]
+            gold, predicted = lines[i + 1 : i + 3]
+            assert gold.removeprefix("gold:").strip() == example.answers[0].text
+            assert predicted.removeprefix("predicted:").strip() in example.context
+    assert lines[-1] == f"run directory: {trained.directory}"

@@ -1,0 +1,359 @@
+"""Tests of qanet.training.trainer: tiny runs of a few steps."""
+
+import csv
+import os
+import signal
+from itertools import pairwise
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from keras import ops
+from tqdm import tqdm
+
+import qanet.training.trainer as trainer_module
+from qanet.datasets.features import build_features
+from qanet.datasets.squad import Example, Span
+from qanet.errors import UserError
+from qanet.evaluation.evaluator import Evaluation
+from qanet.run import Run
+from qanet.training.checkpoint import Progress
+from qanet.training.optimizer import averaged_weights
+from qanet.training.trainer import ProgressBar, Trainer, TrainingData
+
+# The clock stands in these columns.
+TIMES = ("seconds", "examples_per_second")
+
+
+def weights_of(model):
+    return {v.path: ops.convert_to_numpy(v).copy() for v in model.trainable_variables}
+
+
+def averages_of(model):
+    with averaged_weights(model):
+        return weights_of(model)
+
+
+def stored_weights(run):
+    with np.load(run.weights_path, allow_pickle=False) as file:
+        return dict(file)
+
+
+def history_of(run):
+    """The rows of `history.csv` without the columns that tell the time."""
+    with run.history_path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    return [{k: v for k, v in row.items() if k not in TIMES} for row in rows]
+
+
+def assert_same(one, other):
+    assert one.keys() == other.keys()
+    for name in one:
+        np.testing.assert_array_equal(one[name], other[name], err_msg=name)
+
+
+def same(one, other):
+    return all(np.array_equal(one[name], other[name]) for name in one)
+
+
+def configure(trainer, **settings):
+    training = trainer.config.training.model_copy(update=settings)
+    trainer.config = trainer.config.model_copy(update={"training": training})
+
+
+@pytest.fixture
+def scores(monkeypatch):
+    """Evaluations give these F1, one after the other, and keep what they saw."""
+    seen = SimpleNamespace(f1=[], weights=[], questions=[])
+
+    def evaluate(reader, examples, features, questions=0, **options):
+        seen.weights.append(weights_of(reader.model))
+        seen.questions.append((len(examples), questions))
+        f1 = seen.f1[len(seen.weights) - 1]
+        if isinstance(f1, BaseException):
+            raise f1
+        metrics = {"exact_match": f1 / 2, "f1": f1, "total": len(examples)}
+        return Evaluation(metrics, {})
+
+    monkeypatch.setattr(trainer_module, "evaluate", evaluate)
+    return seen
+
+
+def test_history_has_a_row_for_each_evaluation(trainer):
+    trainer.fit()
+    with trainer.run.history_path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["step"] for row in rows] == ["2", "4", "6"]
+    assert [row["examples"] for row in rows] == ["8", "16", "24"]
+    for row in rows:
+        assert np.isfinite(float(row["loss"]))
+        assert 0 <= float(row["exact_match"]) <= float(row["f1"]) <= 100
+        assert float(row["examples_per_second"]) > 0
+    seconds = [float(row["seconds"]) for row in rows]
+    assert seconds == sorted(seconds)
+    rates = [float(row["learning_rate"]) for row in rows]
+    assert rates[-1] == pytest.approx(0)
+    assert trainer.progress.step == 6
+
+
+def test_curves_are_written_for_tensorboard(trainer):
+    trainer.fit()
+    (events,) = trainer.run.tensorboard_directory.iterdir()
+    content = events.read_bytes()
+    for name in (b"loss", b"f1", b"exact_match", b"learning_rate"):
+        assert content.count(name) == 3
+
+
+def test_shadow_never_used_for_evaluation(trainer, scores):
+    scores.f1 = [10.0, 20.0, 30.0]
+    trainer.fit()
+    raw, average = weights_of(trainer.model), averages_of(trainer.model)
+    assert_same(scores.weights[-1], average)
+    assert not same(scores.weights[-1], raw)
+    assert not same(scores.weights[0], scores.weights[1])
+
+
+def test_saved_weights_are_the_averages_of_the_best_evaluation(trainer, scores):
+    scores.f1 = [10.0, 30.0, 20.0]
+    trainer.fit()
+    assert_same(stored_weights(trainer.run), scores.weights[1])
+    assert not same(scores.weights[1], scores.weights[2])
+    assert trainer.progress.best_f1 == 30.0
+    assert trainer.progress.evaluations_since_best == 1
+
+
+def test_the_first_of_equal_scores_is_kept(trainer, scores):
+    scores.f1 = [0.0, 0.0, 0.0]
+    trainer.fit()
+    assert_same(stored_weights(trainer.run), scores.weights[0])
+
+
+def test_evaluating_does_not_change_the_training(trainer, rewind):
+    """Nor does the number of rounds: raw weights are trained, never the averages."""
+    trainer.fit()
+    often = weights_of(trainer.model)
+    rewind()
+    trainer.run = Run(trainer.run.directory.with_name("seldom"))
+    configure(trainer, evaluate_every=6)
+    trainer.fit()
+    assert_same(weights_of(trainer.model), often)
+
+
+def test_stops_when_patience_is_exhausted(trainer, scores):
+    configure(trainer, evaluate_every=1, patience=2)
+    scores.f1 = [10.0, 20.0, 15.0, 20.0, 99.0, 99.0]
+    trainer.fit()
+    assert [row["step"] for row in history_of(trainer.run)] == ["1", "2", "3", "4"]
+    assert_same(stored_weights(trainer.run), scores.weights[1])
+
+
+def test_without_patience_trains_to_the_end(trainer, scores):
+    configure(trainer, evaluate_every=1, patience=0)
+    scores.f1 = [10.0, 9.0, 8.0, 7.0, 6.0, 5.0]
+    trainer.fit()
+    assert trainer.progress.step == 6
+
+
+def test_the_last_round_is_shorter_where_the_steps_do_not_divide(trainer, scores):
+    configure(trainer, evaluate_every=4)
+    scores.f1 = [1.0, 2.0]
+    trainer.fit()
+    assert [row["step"] for row in history_of(trainer.run)] == ["4", "6"]
+
+
+def test_evaluations_read_as_many_questions_as_configured(trainer, scores):
+    configure(trainer, evaluation_questions=3)
+    scores.f1 = [1.0, 2.0, 3.0]
+    trainer.fit()
+    assert scores.questions == [(10, 3)] * 3
+
+
+def test_finished_run_is_left_as_it_is(trainer, scores):
+    scores.f1 = [1.0, 2.0, 3.0]
+    trainer.fit()
+    before = weights_of(trainer.model)
+    trainer.fit()
+    assert len(scores.weights) == 3
+    assert_same(weights_of(trainer.model), before)
+
+
+def test_nan_loss_stops_the_training_and_names_the_step(trainer, scores):
+    scores.f1 = [1.0, KeyboardInterrupt()]
+    with pytest.raises(KeyboardInterrupt):
+        trainer.fit()
+    trainer.resume()
+    stored = stored_weights(trainer.run)
+    weight = trainer.model.trainable_variables[-1]
+    weight.assign(ops.full(weight.shape, np.nan))
+    with pytest.raises(UserError, match=r"nan at step 3\b.*learning_rate"):
+        trainer.fit()
+    # Neither the weights nor the checkpoint have learned of it.
+    assert_same(stored_weights(trainer.run), stored)
+    assert trainer.resume()
+    assert trainer.progress.step == 2
+    assert all(np.isfinite(w).all() for w in weights_of(trainer.model).values())
+
+
+@pytest.mark.parametrize("loss", [float("nan"), float("inf")])
+def test_the_step_of_a_bad_loss_is_counted_from_the_beginning(loss):
+    with tqdm(disable=True) as bar:
+        report = ProgressBar(bar, 4, Progress(step=100))
+        report.on_epoch_begin(0)
+        report.on_train_batch_end(0, {"loss": 1.5})
+        with pytest.raises(UserError, match=rf"{loss} at step 102\b"):
+            report.on_train_batch_end(1, {"loss": loss})
+
+
+def test_progress_bar_shows_rate_loss_and_f1(capsys):
+    with tqdm(total=10) as bar:
+        report = ProgressBar(bar, 4, Progress(history=[{"f1": 61.25}]))
+        report.on_epoch_begin(0)
+        report.on_train_batch_end(0, {"loss": 1.5})
+        report.show_f1(70.0)
+    shown = capsys.readouterr().err
+    assert "dev F1=61.2" in shown
+    assert "dev F1=70.0" in shown
+    assert "loss=1.500" in shown
+    assert "examples/s=" in shown
+    assert "1/10" in shown
+
+
+def test_l2_reaches_every_matrix_of_the_model_and_nothing_else(trainer):
+    matrices = [value for value in weights_of(trainer.model).values() if value.ndim > 1]
+    vectors = [value for value in weights_of(trainer.model).values() if value.ndim == 1]
+    assert matrices
+    assert vectors
+    expected = trainer.config.training.l2 / 2
+    expected *= sum(np.square(value, dtype=np.float64).sum() for value in matrices)
+    assert float(sum(trainer.model.losses)) == pytest.approx(expected, rel=1e-4)
+
+
+def test_same_seed_same_result(trainer, rewind):
+    trainer.fit()
+    first = weights_of(trainer.model), history_of(trainer.run)
+    rewind()
+    trainer.run = Run(trainer.run.directory.with_name("again"))
+    trainer.fit()
+    assert_same(weights_of(trainer.model), first[0])
+    assert history_of(trainer.run) == first[1]
+
+
+def test_seed_decides_on_first_weights_and_order(trainer, compiled_trainer, tmp_path):
+    def made(seed):
+        configure(trainer, seed=seed)
+        _, _, vocabulary, data = vars(compiled_trainer).values()
+        other = Trainer(trainer.config, vocabulary, data, Run(tmp_path))
+        seeds = [
+            ops.convert_to_numpy(v)
+            for v in other.model.non_trainable_variables
+            if "seed" in v.path
+        ]
+        order = np.concatenate([batch.items for batch in other.plan])
+        return weights_of(other.model), dict(enumerate(seeds)), order
+
+    first, again, other = made(42), made(42), made(43)
+    assert first[1]
+    assert_same(first[0], again[0])
+    assert_same(first[1], again[1])
+    np.testing.assert_array_equal(first[2], again[2])
+    assert not same(first[0], other[0])
+    assert not same(first[1], other[1])
+    assert not np.array_equal(first[2], other[2])
+
+
+def test_no_example_to_train_on_is_a_users_mistake(compiled_trainer, tiny_config):
+    examples = [Example("1", "Who?", "word " * 9, (Span("word " * 9, 0),))]
+    features = build_features(examples)
+    data = TrainingData(features, examples, features)
+    with pytest.raises(UserError, match=r"train.json.*answer_limit=4"):
+        Trainer(tiny_config, compiled_trainer.vocabulary, data, Run("unused"))
+
+
+def test_interrupted_run_resumes_bit_for_bit(trainer, rewind, monkeypatch):
+    trainer.fit()
+    expected = weights_of(trainer.model), averages_of(trainer.model)
+    uninterrupted = trainer.run
+
+    rewind()
+    trainer.run = Run(uninterrupted.directory.with_name("interrupted"))
+    evaluate, calls = trainer_module.evaluate, []
+
+    def interrupt(*arguments, **options):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return evaluate(*arguments, **options)
+
+    monkeypatch.setattr(trainer_module, "evaluate", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.fit()
+    rewind()
+    assert trainer.resume()
+    assert trainer.progress.step == 2
+    trainer.fit()
+    assert_same(weights_of(trainer.model), expected[0])
+    assert_same(averages_of(trainer.model), expected[1])
+    assert_same(stored_weights(trainer.run), stored_weights(uninterrupted))
+    assert history_of(trainer.run) == history_of(uninterrupted)
+
+
+def test_resume_without_a_checkpoint_starts_at_the_first_step(trainer):
+    assert not trainer.resume()
+    assert trainer.progress == Progress()
+
+
+def test_time_goes_on_after_a_resumption(trainer, scores):
+    scores.f1 = [1.0, KeyboardInterrupt(), 2.0, 3.0]
+    with pytest.raises(KeyboardInterrupt):
+        trainer.fit()
+    trainer.resume()
+    trainer.progress.seconds = 1000.0
+    trainer.fit()
+    seconds = [row["seconds"] for row in trainer.progress.history]
+    assert seconds[0] < 1000 <= seconds[1]
+    assert all(one <= other for one, other in pairwise(seconds))
+
+
+# Runs train.py and kills the process in the middle of the second round.
+KILLED = """
+import os, runpy, signal, sys
+from qanet.training.trainer import ProgressBar
+reported = ProgressBar.on_train_batch_end
+def killing(self, batch, logs=None):
+    reported(self, batch, logs)
+    if self.progress.step + batch + 1 == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+ProgressBar.on_train_batch_end = killing
+sys.argv[0] = "train.py"
+runpy.run_path("train.py", run_name="__main__")
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kill -9 needs POSIX signals")
+def test_run_killed_with_signal_9_resumes_bit_for_bit(
+    door, trained, tiny_arguments, tmp_path
+):
+    directory = tmp_path / "killed"
+    killed = door("-c", KILLED, *tiny_arguments, "--output", directory)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert [path.name for path in (directory / "checkpoints").iterdir()] == [
+        "step-00000002.npz"
+    ]
+    resumed = door("train.py", "--resume", "--output", directory)
+    assert resumed.returncode == 0, resumed.stderr
+    assert "resumed at step 2" in resumed.stdout
+
+    expected, actual = Run(trained.directory), Run(directory)
+    assert_same(stored_weights(actual), stored_weights(expected))
+    assert history_of(actual) == history_of(expected)
+    assert actual.metrics_path.read_text() == expected.metrics_path.read_text()
+    last = "checkpoints/step-00000006.npz"
+    with (
+        np.load(directory / last) as one,
+        np.load(trained.directory / last) as other,
+    ):
+        # The progress holds times.
+        assert_same(
+            {name: one[name] for name in one.files if name != "progress"},
+            {name: other[name] for name in other.files if name != "progress"},
+        )
