@@ -161,6 +161,7 @@ def _train(options: argparse.Namespace) -> None:
                 )
     else:
         run = Run(options.output or _new_directory(RUNS / options.preset))
+        _check_output(run.directory)
         if run.config_path.exists():
             raise UserError(
                 f"{run.directory}: already holds a run; continue it with --resume or "
@@ -188,6 +189,11 @@ def _train(options: argparse.Namespace) -> None:
     print(f"run directory: {run.directory}")
 
 
+def _check_output(directory: Path) -> None:
+    if directory.exists() and not directory.is_dir():
+        raise UserError(f"--output {directory}: is a file; give a directory")
+
+
 def _new_directory(wanted: Path) -> Path:
     """`wanted`, or the first of `wanted-2`, `wanted-3`, ... that is free."""
     directory, number = wanted, 2
@@ -212,6 +218,8 @@ def _evaluate(options: argparse.Namespace) -> None:
         from qanet.evaluation.evaluator import evaluate
         from qanet.reader import Reader
 
+        output = options.output or options.model / "evaluation"
+        _check_output(output)
         reader = Reader.load(options.model)
         examples = load_examples(options.data, "dev").examples
         result = evaluate(
@@ -221,7 +229,6 @@ def _evaluate(options: argparse.Namespace) -> None:
             top_k=20,
             progress="evaluating",
         )
-        output = options.output or options.model / "evaluation"
         result.save(output)
         print(f"written to {output}", file=sys.stderr)
         metrics = result.metrics
@@ -245,9 +252,9 @@ def _answer(options: argparse.Namespace) -> None:
 
 def _read_text(path: str) -> str:
     try:
-        if path == "-":
-            return sys.stdin.read()
-        return Path(path).read_text(encoding="utf-8")
+        raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        # Not read_text: it would turn "\r\n" into "\n" and so shift the offsets.
+        return raw.decode("utf-8")
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:

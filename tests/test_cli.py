@@ -393,7 +393,8 @@ def test_answer_counts_the_characters_of_the_file_as_it_is(loaded, tmp_path, cap
 
 def test_answer_reads_standard_input(loaded, context_file, monkeypatch, capsys):
     expected = answer(capsys, "--context-file", context_file, "--json")
-    monkeypatch.setattr(sys, "stdin", io.StringIO(CONTEXT))
+    piped = io.TextIOWrapper(io.BytesIO(CONTEXT.encode()), encoding="utf-8")
+    monkeypatch.setattr(sys, "stdin", piped)
     assert answer(capsys, "--context-file", "-", "--json") == expected
 
 

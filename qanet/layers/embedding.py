@@ -6,8 +6,8 @@ from keras import ops
 PADDING = 0
 UNKNOWN = 1
 
-# Of the size of GloVe's numbers.
-START = keras.initializers.RandomNormal(stddev=0.5)
+# Deviation of the first values, of the size of GloVe's numbers.
+START = 0.5
 
 
 @keras.saving.register_keras_serializable(package="qanet")
@@ -37,7 +37,7 @@ class WordEmbedding(keras.layers.Layer):
         self.table = self.add_weight(
             name="table",
             shape=(self.rows, self.width),
-            initializer=START,
+            initializer=keras.initializers.RandomNormal(stddev=START),
             trainable=self.trainable_rows,
         )
         self.unknown = self.add_weight(
@@ -106,7 +106,7 @@ class CharacterEmbedding(keras.layers.Layer):
         self.table = self.add_weight(
             name="table",
             shape=(self.characters, self.width),
-            initializer=START,
+            initializer=keras.initializers.RandomNormal(stddev=START),
         )
         if self.filters:
             self.kernel = self.add_weight(
@@ -116,7 +116,7 @@ class CharacterEmbedding(keras.layers.Layer):
             )
             # The largest of several normal variables lies about 1.3 deviations above
             # their mean. Starting there leaves what tells words apart.
-            deviation = 0.5 * (2 * self.width / (self.width + self.filters)) ** 0.5
+            deviation = START * (2 * self.width / (self.width + self.filters)) ** 0.5
             self.bias = self.add_weight(
                 name="bias",
                 shape=(self.filters,),

@@ -33,16 +33,20 @@ class Progress:
 
 
 def training_variables(model: keras.Model) -> dict[str, keras.Variable]:
-    """All that changes in training: weights, seeds, optimizer state and averages."""
-    frozen = {id(v) for v in model.non_trainable_weights}
-    variables = {
-        f"model/{i}/{variable.path}": variable
-        for i, variable in enumerate(model.variables)
-        if id(variable) not in frozen
+    """All that changes in training: weights, seeds, optimizer state and averages.
+
+    Their paths will not do as names: Keras counts layers through, from model to model.
+    """
+    frozen = {id(variable) for variable in model.non_trainable_weights}
+    groups = {
+        "model": [v for v in model.variables if id(v) not in frozen],
+        "optimizer": model.optimizer.variables,
     }
-    for i, variable in enumerate(model.optimizer.variables):
-        variables[f"optimizer/{i}/{variable.path}"] = variable
-    return variables
+    return {
+        f"{group}/{i}/{variable.name}": variable
+        for group, variables in groups.items()
+        for i, variable in enumerate(variables)
+    }
 
 
 def save_checkpoint(directory: Path, model: keras.Model, progress: Progress) -> None:

@@ -76,6 +76,18 @@ class AveragedAdam(keras.optimizers.Adam):
     def ema_momentum(self, value):
         """Ignored: Keras sets its constant here, ours depends on the step."""
 
+    def finalize_variable_values(self, var_list):
+        """Does nothing. Keras would put the averages in the place of the weights at
+        the end of every `fit`, and each of our rounds is one."""
+
+    def assign_averages(self, variables):
+        """Puts copies of the averages in the place of the variables' values."""
+        averages = self._model_variables_moving_average
+        for variable, average in zip(variables, averages, strict=True):
+            # Through NumPy: on JAX the two would otherwise share one buffer, which
+            # the next step gives away.
+            variable.assign(ops.convert_to_numpy(average))
+
 
 @contextlib.contextmanager
 def averaged_weights(model: keras.Model) -> Iterator[None]:
@@ -86,7 +98,7 @@ def averaged_weights(model: keras.Model) -> Iterator[None]:
     """
     variables = model.trainable_variables
     raw = [ops.convert_to_numpy(variable) for variable in variables]
-    model.optimizer.finalize_variable_values(variables)
+    model.optimizer.assign_averages(variables)
     try:
         yield
     finally:

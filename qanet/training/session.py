@@ -81,8 +81,13 @@ def train_run(config: Config, run: Run, resume: bool = False) -> Report:
             f"left out of training: {trainer.left_out:,} questions without an answer "
             f"of at most {config.data.answer_limit} tokens"
         )
-    if resume and trainer.resume():
-        print(f"resumed at step {trainer.progress.step:,}")
+    if resume:
+        found = trainer.resume()
+        print(
+            f"resumed at step {trainer.progress.step:,}"
+            if found
+            else "there is no whole checkpoint of this configuration: starting anew"
+        )
     print(
         f"model: {config.model.name}, {trainer.model.count_params():,} parameters, "
         f"{trainer.trainable_parameters:,} trained"

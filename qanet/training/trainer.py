@@ -184,6 +184,8 @@ def compile_model(model: keras.Model, config: Config) -> None:
         loss={"start_logits": cross_entropy, "end_logits": cross_entropy},
         jit_compile=True,
     )
+    # Now and not at the first step, so that a checkpoint finds its variables.
+    model.optimizer.build(model.trainable_variables)
 
 
 class ProgressBar(keras.callbacks.Callback):
@@ -212,9 +214,8 @@ class ProgressBar(keras.callbacks.Callback):
         if not math.isfinite(loss):
             step = self.progress.step + batch + 1
             raise UserError(
-                f"the loss is {loss} at step {step}; lower training.learning_rate "
-                "(--set training.learning_rate=...) and start again from the last "
-                "checkpoint with --resume"
+                f"the loss is {loss} at step {step}; start a new run with a lower "
+                "training.learning_rate (--set training.learning_rate=...)"
             )
         rate = (batch + 1) * self.batch_size / (time.monotonic() - self.begin)
         self.shown |= {"examples/s": f"{rate:.0f}", "loss": f"{loss:.3f}"}

@@ -24,7 +24,8 @@ def small_model(seed, width=4):
     """A model with weights, dropout and the outputs that the loss wants."""
     keras.utils.set_random_seed(seed)
     x = keras.Input((3,))
-    y = keras.layers.Dropout(0.5)(keras.layers.Dense(width, activation="tanh")(x))
+    y = keras.layers.Dense(width, activation="tanh", name="hidden")(x)
+    y = keras.layers.Dropout(0.5)(y)
     logits = {
         name: keras.layers.Dense(5, name=name)(y)
         for name in ("start_logits", "end_logits")
