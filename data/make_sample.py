@@ -932,7 +932,7 @@ class Names:
                 return name
 
     def name(self, kind: str, taken: set[str]) -> str:
-        """Return a new name of a kind: "person", "town", "mountain", "lake", "thing"."""
+        """Return a new name: of a person, town, mountain, lake or thing."""
         if kind == "person":
             return f"{self.word('given', taken)} {self.word('surname', taken)}"
         prefix = {"mountain": "Mount ", "lake": "Lake "}.get(kind, "")
