@@ -24,7 +24,7 @@ from pathlib import Path
 
 DEFAULT_OUTPUT = Path(__file__).parent / "sample"
 DEFAULT_SEED = 2018
-PASSAGES = {"train": 576, "dev": 81}
+PASSAGES_OF_A_TOPIC = {"train": 64, "dev": 9}
 PASSAGE_TOKENS = range(50, 81)
 QUESTIONS = (3, 4, 4, 5)
 
@@ -38,8 +38,8 @@ class Relation:
 
     Attributes:
         kind: What sort of value it has: a key of `VALUES` or `NAME_ENDINGS`.
-        predicates: What follows the thing in a sentence; two of them can be joined.
-        sentences: Whole sentences of another build.
+        predicates: What follows the thing in a sentence, so that "and" can join two.
+        sentences: Whole sentences that are built otherwise.
         questions: The questions.
     """
 
@@ -92,7 +92,7 @@ PEOPLE = Topic(
             predicates=(
                 "was born in {v}",
                 "came into the world in {v}",
-                "was baptised in {v}",
+                "first saw daylight in {v}",
             ),
             sentences=(
                 "The birth of {s} took place in {v}.",
@@ -110,7 +110,7 @@ PEOPLE = Topic(
             predicates=(
                 "died in {v}",
                 "passed away in {v}",
-                "was buried in {v}",
+                "lived until {v}",
             ),
             sentences=(
                 "The death of {s} was mourned in {v}.",
@@ -222,7 +222,7 @@ TOWERS = Topic(
             questions=(
                 "When was {s} completed?",
                 "In which year was {s} finished?",
-                "What year was the roof of {s} laid?",
+                "What year did {s} receive its roof?",
                 "When did builders finish {s}?",
             ),
         ),
@@ -539,7 +539,7 @@ EXPEDITIONS = Topic(
             ),
             sentences=(
                 "The goal of {s} was {v}.",
-                "A map of {v} was drawn by {s}.",
+                "The peak of {v} was the dream of {s}.",
             ),
             questions=(
                 "What was the goal of {s}?",
@@ -556,14 +556,14 @@ EXPEDITIONS = Topic(
                 "began in {v}",
             ),
             sentences=(
-                "In {v}, {s} said farewell.",
+                "In {v}, {s} went on its way.",
                 "The departure of {s} was in {v}.",
             ),
             questions=(
                 "When did {s} depart?",
                 "In which year did {s} begin?",
                 "What year did {s} set off?",
-                "When did {s} say farewell?",
+                "When did {s} leave?",
             ),
         ),
         Relation(
@@ -580,7 +580,7 @@ EXPEDITIONS = Topic(
             questions=(
                 "Where did {s} start?",
                 "From which town did {s} leave?",
-                "What town cheered {s}?",
+                "Which town was the starting point of {s}?",
                 "Where did {s} gather?",
             ),
         ),
@@ -663,7 +663,7 @@ FESTIVALS = Topic(
                 "Visitors come to {v} for {s}.",
             ),
             questions=(
-                "Where is {s}?",
+                "Where does {s} take place?",
                 "Which town organises {s}?",
                 "What town is home to {s}?",
                 "Where can visitors find {s}?",
@@ -854,228 +854,242 @@ TOPICS = (
     BATTLES,
 )
 
+# Words that are values, by kind.
 VALUES = {
     "job": (
-        "architect baker barber beekeeper blacksmith bookbinder botanist carpenter "
-        "clockmaker dentist engraver glassblower gardener interpreter judge locksmith "
-        "midwife miller organist painter pharmacist potter printer saddler sculptor "
-        "surgeon tailor teacher undertaker weaver"
-    ).split(),
+        "architect baker beekeeper blacksmith botanist carpenter clockmaker dentist "
+        "engraver gardener interpreter judge miller organist painter potter printer "
+        "tailor undertaker weaver"
+    ),
     "goods": (
-        "accordions barometers bicycles boots brushes buttons candles carpets chairs "
-        "compasses cutlery gloves hats kettles lamps locks mirrors needles pianos "
-        "pencils pumps ropes scissors spectacles stoves telescopes "
-        "toys typewriters umbrellas"
-    ).split(),
+        "bicycles boots brushes buttons candles carpets chairs clocks gloves hats "
+        "kettles lamps locks mirrors pianos ropes stoves telescopes toys umbrellas"
+    ),
     "cargo": (
-        "amber barley cinnamon cocoa coffee copper cotton flax furs ginger grain iron "
-        "ivory marble nutmeg oranges pepper rum salt silk silver sugar tea timber tin "
-        "tobacco vanilla wheat wine wool"
-    ).split(),
+        "amber barley cocoa coffee copper cotton flax ginger grain iron marble pepper "
+        "salt silk silver sugar tea timber tobacco wool"
+    ),
     "theme": (
         "apples bells bonfires cheese cherries cider dancing drums dumplings fireworks "
-        "flutes herring honey jazz kites lanterns masks mushrooms onions pancakes "
-        "poetry pumpkins puppets roses sausages storytelling strawberries tulips"
-    ).split(),
+        "flutes herring honey jazz kites lanterns pancakes poetry puppets roses"
+    ),
     "exhibits": (
-        "armour beetles butterflies clocks coins dolls dinosaurs embroidery fans flags "
-        "fossils globes harps helmets kimonos maps meteorites minerals mosaics "
-        "photographs porcelain posters shells stamps statues swords tapestries "
-        "teapots violins watches"
-    ).split(),
+        "armour beetles butterflies coins dolls fans flags fossils globes "
+        "harps helmets maps meteorites mosaics posters shells stamps swords "
+        "tapestries violins"
+    ),
     "month": (
         "January February March April May June July August September October "
         "November December"
-    ).split(),
+    ),
 }
 
-# What surrounds the stem of a name, by kind; "person" is a given name and a surname.
+# Endings of made-up names, by kind; a person has a given name and a surname.
 NAME_ENDINGS = {
-    "given": "a o e in el is en ia us ik".split(),
-    "surname": "mark wick dahl er sen by low man holt strom lund feld".split(),
-    "town": "ford ham bury ton stad haven mouth burg field minster gate port".split(),
-    "thing": "or an el ara une ix eth ona il ado ula ent".split(),
-    "mountain": "horn as ok ur enda im".split(),
-    "lake": "mere ea ow ain una".split(),
+    "given": "a e o el en ia ik il in or",
+    "surname": "by dahl er field holt ing lund mark sen strom wick",
+    "town": "burg bury ford gate ham haven holm minster mouth stad",
+    "thing": "ado an ara el ent eth ix on or ula une ys",
+    "mountain": "ak as enda horn im ur",
+    "lake": "ain ea mere ow una",
 }
-ONSETS = "b bl br c cl d dr f fl g gl gr h j k l m n p pl pr qu r s st t th tr v w z"
-NUCLEI = "a e i o u ai au ea"
-CODAS = "b d g l ld lm ln m n nd nt r rd rm rn rv sk st t v"
+ONSETS = "b br d dr f fl g gl gr h j k kl kr l m n p pl pr r s st t th tr v w z"
+VOWELS = "a e i o u"
+CODAS = "l m n r s v lk nd rn sk th"
 
 
 class Names:
     """Made-up names, each given out once.
 
     Args:
-        random_source: Where the choices come from.
+        rng: Where the choices come from.
     """
 
-    def __init__(self, random_source: random.Random) -> None:
-        self._random = random_source
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
         self._used: set[str] = set()
 
-    def word(self, ending_kind: str, taken: set[str]) -> str:
-        """Return a new name of one word.
+    def name(self, kind: str, initials: set[str]) -> str:
+        """Make up a name.
 
         Args:
-            ending_kind: A key of `NAME_ENDINGS`.
-            taken: First two letters of the other names of the passage; the name gets
-                others, and they are added.
+            kind: "person", "town", "thing", "mountain" or "lake".
+            initials: First two letters of the words that name something in the same
+                passage. New words begin otherwise, and are added.
         """
-        while True:
-            parts = (ONSETS, NUCLEI, CODAS)
-            stem = "".join(self._random.choice(part.split()) for part in parts)
-            name = (stem + self._random.choice(NAME_ENDINGS[ending_kind])).capitalize()
-            if name not in self._used and name[:2] not in taken:
-                self._used.add(name)
-                taken.add(name[:2])
-                return name
-
-    def name(self, kind: str, taken: set[str]) -> str:
-        """Return a new name: of a person, town, mountain, lake or thing."""
         if kind == "person":
-            return f"{self.word('given', taken)} {self.word('surname', taken)}"
+            return f"{self._word('given', initials)} {self._word('surname', initials)}"
         prefix = {"mountain": "Mount ", "lake": "Lake "}.get(kind, "")
-        return prefix + self.word(kind, taken)
+        return prefix + self._word(kind, initials)
+
+    def _word(self, kind: str, initials: set[str]) -> str:
+        while True:
+            parts = (ONSETS, VOWELS, CODAS, NAME_ENDINGS[kind])
+            word = "".join(self._rng.choice(part.split()) for part in parts)
+            if word not in self._used and word[:2] not in initials:
+                self._used.add(word)
+                initials.add(word[:2])
+                return word.capitalize()
 
 
-def thing_facts(
-    topic: Topic, names: Names, taken: set[str], random_source: random.Random
+def invent_thing(
+    topic: Topic, names: Names, initials: set[str], rng: random.Random
 ) -> list[Fact]:
-    """Invent one thing: the values of all relations of the topic, in their order."""
-    name = names.name(topic.kind, taken)
-    year = random_source.randrange(1700, 1900)
+    """Invent one thing: its name, and a value of every relation of its topic."""
+    name = names.name(topic.kind, initials)
+    year = rng.randrange(1700, 1900)
     facts = []
     for relation in topic.relations:
-        kind = relation.kind
-        if kind == "year":
-            value = str(year)
-        elif kind == "later year":
-            value = str(year + random_source.randrange(25, 80))
-        elif kind == "metres":
-            value = f"{random_source.randrange(31, 200)} metres"
-        elif kind == "kilometres":
-            value = f"{random_source.randrange(40, 900)} kilometres"
-        elif kind == "duration":
-            unit = random_source.choice(("hours", "days", "weeks"))
-            value = f"{random_source.randrange(2, 31)} {unit}"
-        elif kind in VALUES:
-            value = random_source.choice(VALUES[kind])
-        else:
-            value = names.name(kind, taken)
+        match relation.kind:
+            case "year":
+                value = str(year)
+            case "later year":
+                value = str(year + rng.randrange(25, 80))
+            case "metres":
+                value = f"{rng.randrange(31, 200)} metres"
+            case "kilometres":
+                value = f"{rng.randrange(40, 900)} kilometres"
+            case "duration":
+                value = f"{rng.randrange(2, 31)} {rng.choice(('hours', 'days'))}"
+            case kind if kind in VALUES:
+                value = rng.choice(VALUES[kind].split())
+            case kind:
+                value = names.name(kind, initials)
         facts.append(Fact(name, relation, value))
     return facts
 
 
-def fill(template: str, topic: Topic, fact: Fact, random_source: random.Random) -> str:
-    """Put the thing and the value of a fact into a template."""
-    subject = random_source.choice(topic.subjects).format(n=fact.name)
+def fill(template: str, subject: str, fact: Fact) -> str:
+    """Put a thing, as it is mentioned, and the value of a fact into a template."""
     article = "an" if fact.value[0] in "aeiou" else "a"
-    text = template.format(s=subject, v=fact.value, a=article)
-    return text[0].upper() + text[1:]
+    return template.format(s=subject, v=fact.value, a=article)
 
 
-def state_one(topic: Topic, fact: Fact, random_source: random.Random) -> str:
-    """Return a sentence that states one fact."""
-    relation = fact.relation
-    templates = ["{s} " + predicate + "." for predicate in relation.predicates]
-    template = random_source.choice([*templates, *relation.sentences])
-    return fill(template, topic, fact, random_source)
+def mention(topic: Topic, fact: Fact, rng: random.Random) -> str:
+    """Return a way to speak of the thing that a fact is about."""
+    return rng.choice(topic.subjects).format(n=fact.name)
 
 
-def state_two(
-    topic: Topic, first: Fact, second: Fact, random_source: random.Random
-) -> str:
-    """Return a sentence that states two facts of one thing."""
-    start = random_source.choice(first.relation.predicates)
-    end = random_source.choice(second.relation.predicates)
-    sentence = fill("{s} " + start, topic, first, random_source)
-    article = "an" if second.value[0] in "aeiou" else "a"
-    return f"{sentence} and {end.format(v=second.value, a=article)}."
+def state(topic: Topic, facts: list[Fact], used: set[str], rng: random.Random) -> str:
+    """Write a sentence that states one fact, or two of the same thing.
+
+    Args:
+        topic: What the passage is about.
+        facts: One or two facts.
+        used: Templates that the passage has used, which are avoided as long as there
+            are others; those of the sentence are added.
+        rng: Where the choices come from.
+    """
+    subject = mention(topic, facts[0], rng)
+    parts = []
+    for fact in facts:
+        templates = fact.relation.predicates
+        if len(facts) == 1:
+            templates += fact.relation.sentences
+        unused = [template for template in templates if template not in used]
+        template = rng.choice(unused or templates)
+        used.add(template)
+        parts.append(fill(template, subject, fact))
+    sentence = " and ".join(parts)
+    if not sentence.endswith("."):
+        sentence = f"{subject} {sentence}."
+    return sentence[0].upper() + sentence[1:]
 
 
-def passage(
-    topic: Topic, names: Names, random_source: random.Random
+def ask(topic: Topic, fact: Fact, rng: random.Random) -> str:
+    """Write a question whose answer is the value of a fact."""
+    return fill(rng.choice(fact.relation.questions), mention(topic, fact, rng), fact)
+
+
+def write_passage(
+    topic: Topic, names: Names, rng: random.Random
 ) -> tuple[str, list[Fact]]:
-    """Write a passage; return it with the facts stated in it."""
-    taken: set[str] = set()
-    things, relations = random_source.choice(((3, 2), (3, 3), (4, 2)))
-    chosen = random_source.sample(topic.relations, relations)
-    joined = random_source.randrange(1, things) if relations == 2 else things
-    if things == 4:
-        joined = max(joined, 2)
-    stated: list[Fact] = []
-    sentences: list[str] = []
+    """Write a passage; return it with the facts that it states."""
+    things, relations = rng.choice(((3, 2), (3, 2), (3, 3), (4, 2)))
+    # How many things have two of their facts in one sentence, so that no passage has
+    # more than six sentences.
+    pairs = {(3, 2): rng.randrange(3), (3, 3): 3, (4, 2): 2}[things, relations]
+    chosen = rng.sample(topic.relations, relations)
+    initials: set[str] = set()
+    used: set[str] = set()
+    stated = []
+    sentences = []
     for index in range(things):
-        every_fact = thing_facts(topic, names, taken, random_source)
-        facts = [fact for fact in every_fact if fact.relation in chosen]
-        random_source.shuffle(facts)
+        invented = invent_thing(topic, names, initials, rng)
+        facts = [fact for fact in invented if fact.relation in chosen]
         stated += facts
-        if index < joined:
-            sentences.append(state_two(topic, facts[0], facts[1], random_source))
-            facts = facts[2:]
-        sentences += [state_one(topic, fact, random_source) for fact in facts]
-    random_source.shuffle(sentences)
+        alone = [facts.pop(rng.randrange(3))] if len(facts) == 3 else []
+        groups = [facts] if index < pairs else [[fact] for fact in facts]
+        groups += [[fact] for fact in alone]
+        sentences += [state(topic, group, used, rng) for group in groups]
+    rng.shuffle(sentences)
     if len(sentences) < 6:
         count = {3: "three", 4: "four"}[things]
-        opening = random_source.choice(topic.openings).format(count=count)
-        sentences.insert(0, opening)
+        sentences.insert(0, rng.choice(topic.openings).format(count=count))
     return " ".join(sentences), stated
 
 
 def is_sound(context: str, facts: list[Fact]) -> bool:
-    """Tell whether a passage has a fitting length and every value occurs once."""
-    length = len(re.findall(r"\w+|[^\w\s]", context))
-    once = all(context.lower().count(fact.value.lower()) == 1 for fact in facts)
-    return length in PASSAGE_TOKENS and once
+    """Tell whether a passage has a fitting length and each value in it once."""
+    tokens = re.findall(r"\w+|[^\w\s]", context)
+    text = context.lower()
+    return len(tokens) in PASSAGE_TOKENS and all(
+        text.count(fact.value.lower()) == 1 for fact in facts
+    )
 
 
-def paragraph(
-    topic: Topic, names: Names, random_source: random.Random, id_prefix: str
-) -> dict:
-    """Write a passage with its questions, in the form of the SQuAD files."""
-    context, facts = passage(topic, names, random_source)
-    while not is_sound(context, facts):
-        context, facts = passage(topic, names, random_source)
-    asked = random_source.sample(facts, random_source.choice(QUESTIONS))
+def make_paragraph(topic: Topic, names: Names, rng: random.Random, prefix: str) -> dict:
+    """Write a passage with its questions, in the form of the SQuAD files.
+
+    Args:
+        topic: What the passage is about.
+        names: Gives out the names.
+        rng: Where the choices come from.
+        prefix: What the ids of the questions begin with.
+    """
+    while True:
+        context, facts = write_passage(topic, names, rng)
+        if is_sound(context, facts):
+            break
     questions = []
-    for number, fact in enumerate(asked, start=1):
-        template = random_source.choice(fact.relation.questions)
+    for number, fact in enumerate(rng.sample(facts, rng.choice(QUESTIONS)), start=1):
         answer = {"text": fact.value, "answer_start": context.index(fact.value)}
-        questions.append(
-            {
-                "id": f"{id_prefix}-{number}",
-                "question": fill(template, topic, fact, random_source),
-                "answers": [answer],
-            }
-        )
+        question = {
+            "id": f"{prefix}-{number}",
+            "question": ask(topic, fact, rng),
+            "answers": [answer],
+        }
+        questions.append(question)
     return {"context": context, "qas": questions}
 
 
-def data_sets(seed: int) -> dict[str, list[dict]]:
+def make_data_sets(seed: int) -> dict[str, list[dict]]:
     """Make both data sets.
 
     Args:
         seed: Seed of the random choices.
 
     Returns:
-        The articles of "train" and of "dev" in the form of SQuAD v1.1: each has the
-        keys `title` and `paragraphs`.
+        The articles of "train" and of "dev" in the form of the SQuAD v1.1 files: each
+        has a `title` and `paragraphs`.
     """
-    random_source = random.Random(seed)
-    names = Names(random_source)
-    result = {}
-    for part, passages in PASSAGES.items():
-        articles = []
-        for topic in TOPICS:
-            prefix = f"{part}-{topic.title.lower()}"
-            paragraphs = [
-                paragraph(topic, names, random_source, f"{prefix}-{number}")
-                for number in range(1, passages // len(TOPICS) + 1)
-            ]
-            articles.append({"title": topic.title, "paragraphs": paragraphs})
-        result[part] = articles
-    return result
+    rng = random.Random(seed)
+    names = Names(rng)
+    return {
+        part: [
+            {
+                "title": topic.title,
+                "paragraphs": [
+                    make_paragraph(
+                        topic, names, rng, f"{part}-{topic.title.lower()}-{number}"
+                    )
+                    for number in range(1, count + 1)
+                ],
+            }
+            for topic in TOPICS
+        ]
+        for part, count in PASSAGES_OF_A_TOPIC.items()
+    }
 
 
 def to_json(articles: list[dict]) -> str:
@@ -1122,7 +1136,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     options = parser.parse_args(arguments)
     options.output.mkdir(parents=True, exist_ok=True)
-    for part, articles in data_sets(options.seed).items():
+    for part, articles in make_data_sets(options.seed).items():
         path = options.output / f"{part}.json"
         write_text(path, to_json(articles))
         paragraphs = [item for article in articles for item in article["paragraphs"]]
