@@ -247,7 +247,8 @@ def _answer(options: argparse.Namespace) -> None:
             record = {field: getattr(answer, field) for field in fields}
             print(json.dumps(record, ensure_ascii=False))
         else:
-            print(f"{answer.score:6.1%}  {answer.text}")
+            # One line an answer, also where it runs over a line break.
+            print(f"{answer.score:6.1%}  {' '.join(answer.text.split())}")
 
 
 def _read_text(path: str) -> str:
@@ -264,7 +265,6 @@ def _read_text(path: str) -> str:
 
 
 def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise ValueError
-    return value
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
+    return int(text)

@@ -218,7 +218,7 @@ class TrainingConfig(Section):
     evaluation_questions: NonNegativeInt = 0
     evaluation_batch_size: PositiveInt = 32
     patience: NonNegativeInt = 0
-    seed: NonNegativeInt = 42
+    seed: int = Field(default=42, ge=0, lt=2**32)
     precision: Literal["float32", "bfloat16"] = "float32"
 
 
@@ -313,6 +313,8 @@ def _first_problem(error: ValidationError) -> str:
     key = ".".join(str(part) for part in problem["loc"]) or "the configuration"
     if problem["type"] == "extra_forbidden":
         return f"unknown key {key}; see the list of keys in docs/configuration.md"
+    if problem["type"] == "missing":
+        return f"{key} is missing; add it"
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "value_error":
         return f"{key}: {message}"

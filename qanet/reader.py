@@ -137,6 +137,12 @@ class Reader:
             )
         return answers
 
+    def _batch_size(self, items: int) -> int:
+        """The next power of two, so that few shapes are compiled, up to the limit."""
+        return min(
+            1 << (items - 1).bit_length(), self.config.training.evaluation_batch_size
+        )
+
     def _logits(
         self, features: Features, windows: Windows, progress: str | None
     ) -> np.ndarray:
@@ -146,7 +152,7 @@ class Reader:
             windows,
             features.question_lengths[windows.examples],
             self.config.data,
-            min(self.config.training.evaluation_batch_size, len(windows)),
+            self._batch_size(len(windows)),
         )
         logits: list[np.ndarray] = [None] * len(windows)
         with tqdm(

@@ -368,6 +368,24 @@ def test_answer_prints_the_best_answers(loaded, trained_reader, tmp_path, capsys
     assert output == f"{expected[0].score:6.1%}  {expected[0].text}\n"
 
 
+def test_an_answer_over_a_line_break_is_one_line(
+    loaded, trained_reader, tmp_path, capsys
+):
+    path = tmp_path / "context.txt"
+    path.write_text("Bo\nRome", encoding="utf-8")
+    output = answer(capsys, "--context-file", path, "--top-k", 20)
+    assert "Bo Rome" in output
+    assert all("%" in line for line in output.splitlines())
+
+
+@pytest.mark.parametrize("count", ["0", "-1", "many"])
+def test_top_k_is_a_number_of_at_least_1(count, context_file, capsys):
+    with pytest.raises(SystemExit) as exit:
+        answer(capsys, "--context-file", context_file, "--top-k", count)
+    assert exit.value.code == 2
+    assert f"'{count}' is not a number of at least 1" in capsys.readouterr().err
+
+
 def test_answer_prints_json(loaded, context_file, trained_reader, capsys):
     output = answer(capsys, "--context-file", context_file, "--top-k", 3, "--json")
     records = [json.loads(line) for line in output.splitlines()]

@@ -246,6 +246,14 @@ def test_no_batch_is_larger_than_configured_nor_any_window(monkeypatch):
     assert set(model.shapes) == {(size, 32, 8)}
 
 
+def test_few_shapes_whatever_the_number_of_pairs():
+    model = WordModel()
+    reader = reader_with(model)
+    for count in range(1, 10):
+        assert len(reader.answer_many([(QUESTION, "Rome and Oslo")] * count)) == count
+    assert sorted({batch for batch, *_ in model.shapes}) == [1, 2, 4, 8, 16]
+
+
 def test_a_book_is_answered_in_bounded_memory():
     sentence = "Zoë lives in Rome, Bo in Oslo; {} more words stand here."
     context = "\n".join(sentence.format(i) for i in range(18_000))

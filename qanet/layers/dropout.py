@@ -58,19 +58,15 @@ class Dropout(keras.layers.Layer):
 
     Args:
         rate: probability that an element is dropped, in [0, 1).
-        shared_axes: axes along which all elements share one decision, for example
-            `(1,)` on `(batch, length, width)` drops a feature for a whole text and
-            `(2,)` drops whole positions.
         seed: integer seed; `None` draws one from Keras' global seed.
 
     Shape: the output has the shape and dtype of the input.
     """
 
-    def __init__(self, rate, shared_axes=(), seed=None, **kwargs):
+    def __init__(self, rate, seed=None, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.rate = rate
-        self.shared_axes = tuple(shared_axes)
         self.seed = seed
         if rate:
             self.seed_generator = keras.random.SeedGenerator(seed)
@@ -78,12 +74,8 @@ class Dropout(keras.layers.Layer):
     def call(self, x, training=False):
         if not training or not self.rate:
             return x
-        shape = [
-            1 if axis in self.shared_axes else size
-            for axis, size in enumerate(ops.shape(x))
-        ]
         seed = ops.cast(self.seed_generator.next(), "uint32")
-        keep = keep_mask(shape, self.rate, seed)
+        keep = keep_mask(ops.shape(x), self.rate, seed)
         return ops.where(
             keep, x * (1.0 / (1.0 - self.rate)), ops.zeros((), dtype=x.dtype)
         )
@@ -92,9 +84,4 @@ class Dropout(keras.layers.Layer):
         return input_shape
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "rate": self.rate,
-            "shared_axes": self.shared_axes,
-            "seed": self.seed,
-        }
+        return {**super().get_config(), "rate": self.rate, "seed": self.seed}

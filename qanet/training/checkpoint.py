@@ -50,12 +50,15 @@ def training_variables(model: keras.Model) -> dict[str, keras.Variable]:
 
 
 def save_checkpoint(directory: Path, model: keras.Model, progress: Progress) -> None:
-    """Writes `step-N.npz` and removes all but the newest few."""
+    """Writes `step-N.npz` and removes all but the newest few and parts of files."""
     state = np.frombuffer(json.dumps(asdict(progress)).encode(), dtype=np.uint8)
     path = directory / f"step-{progress.step:08d}.npz"
     save_variables(path, training_variables(model), progress=state)
     for old in _checkpoints(directory)[KEPT:]:
         old.unlink()
+    # What a process that was killed while it wrote has left.
+    for part in directory.glob(".step-*.tmp"):
+        part.unlink()
 
 
 def restore_checkpoint(directory: Path, model: keras.Model) -> Progress | None:

@@ -80,26 +80,12 @@ def test_neighbouring_seeds_are_independent():
 
 
 def test_few_decisions_a_step_are_independent_over_many_steps():
-    layer = Dropout(0.5, shared_axes=(1, 2), seed=1)
+    layer = Dropout(0.5, seed=1)
 
     decisions = np.array([kept(layer, (8, 1, 1)) for _ in range(300)])
 
     assert abs(np.mean(decisions) - 0.5) < 5 * 0.5 / np.sqrt(decisions.size)
     assert highest_correlation(decisions, decisions) < 6
-
-
-@pytest.mark.parametrize("axes", [(1,), (2,), (1, 2), (0,)])
-def test_shared_axes_share_one_decision_and_no_others_do(axes):
-    mask = kept(Dropout(0.5, shared_axes=axes, seed=1))
-
-    first = np.take(mask, [0], axis=axes[0])
-    for axis in axes[1:]:
-        first = np.take(first, [0], axis=axis)
-    np.testing.assert_array_equal(mask, np.broadcast_to(first, mask.shape))
-    share = np.mean(first)
-    assert abs(share - 0.5) < 5 * 0.5 / np.sqrt(first.size)
-    if first.size > 100:
-        assert highest_correlation(first, first) < 6
 
 
 def test_a_seed_fixes_the_sequence():
@@ -156,7 +142,7 @@ def test_half_precision_keeps_dtype_and_decisions(dtype):
 
 
 def test_round_trip_keeps_the_noise():
-    layer = Dropout(0.3, shared_axes=(1,), seed=9)
+    layer = Dropout(0.3, seed=9)
 
     again = Dropout.from_config(layer.get_config())
 

@@ -143,6 +143,13 @@ def test_only_the_newest_two_are_kept_and_no_temporary_files(trained_model, tmp_
     assert restore_checkpoint(tmp_path, trained_model).step == 100
 
 
+def test_what_a_killed_process_left_is_removed(trained_model, tmp_path):
+    (tmp_path / ".step-00000001.npz.99.tmp").write_bytes(b"a part")
+    (tmp_path / "kept.tmp").write_bytes(b"somebody else's")
+    save_checkpoint(tmp_path, trained_model, Progress(2))
+    assert sorted(os.listdir(tmp_path)) == ["kept.tmp", "step-00000002.npz"]
+
+
 def test_failed_save_leaves_the_old_checkpoints_and_no_temporary_file(
     trained_model, tmp_path, monkeypatch
 ):
