@@ -19,32 +19,38 @@ from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-from qanet.config import load_preset
+from qanet.config import Config, load_preset
 from qanet.files import write_text
+
+
+def configuration(options: argparse.Namespace) -> Config:
+    """The preset on the given files."""
+    files = {
+        "data.train": options.train,
+        "data.dev": options.dev,
+        "vocabulary.vectors": options.vectors,
+    }
+    return load_preset(
+        options.preset, [f"{key}={json.dumps(file)}" for key, file in files.items()]
+    )
 
 
 def preprocess(options: argparse.Namespace, cache: Path, result) -> None:
     """Does what a training does before it builds the model."""
-    from qanet.datasets.features import cached_features
-    from qanet.datasets.sources import load_examples
-    from qanet.training.session import build_vocabulary
+    from qanet.datasets.training_data import read_training_data
 
-    config = load_preset(
-        options.preset, [f"vocabulary.vectors={json.dumps(options.vectors)}"]
-    )
+    config = configuration(options)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     begin = time.perf_counter()
-    train = cached_features(load_examples(options.train, "train").examples, cache)[0]
-    dev = cached_features(load_examples(options.dev, "dev").examples, cache)[0]
-    vocabulary = build_vocabulary(config, train, dev, cache)
-    vocabulary.table(train.words)
+    data = read_training_data(config, cache)
+    data.vocabulary.table(data.train.words)
     seconds = time.perf_counter() - begin
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     result.update(
         seconds=round(seconds, 2),
         peak_mib=round(after / 1024),
         of_which_imports_mib=round(before / 1024),
-        questions=len(train) + len(dev),
+        questions=len(data.train) + len(data.dev),
     )
 
 
@@ -56,17 +62,13 @@ def pipeline(options: argparse.Namespace, cache: Path, result) -> None:
         training_dataset,
         training_windows,
     )
-    from qanet.datasets.features import cached_features
-    from qanet.datasets.sources import load_examples
-    from qanet.training.session import build_vocabulary
+    from qanet.datasets.training_data import read_training_data
 
-    config = load_preset(
-        options.preset, [f"vocabulary.vectors={json.dumps(options.vectors)}"]
-    )
-    train = cached_features(load_examples(options.train, "train").examples, cache)[0]
-    vocabulary = build_vocabulary(config, train, train, cache)
+    config = configuration(options)
+    data = read_training_data(config, cache)
+    train = data.train
     windows = training_windows(train, config.data, seed=0)
-    maker = BatchMaker(train, vocabulary.table(train.words), windows)
+    maker = BatchMaker(train, data.vocabulary.table(train.words), windows)
     size, steps = config.training.batch_size, options.steps
     begin = time.perf_counter()
     plan = plan_training(windows, config.data, size, steps, seed=0)

@@ -19,8 +19,6 @@ SHOWN_QUESTIONS = 5
 
 def train(arguments: Sequence[str] | None = None) -> None:
     """`python train.py`."""
-    from qanet.config import preset_names
-
     parser = argparse.ArgumentParser(
         prog="train.py",
         description="Trains a reader on a data set in the SQuAD format. Without "
@@ -28,24 +26,14 @@ def train(arguments: Sequence[str] | None = None) -> None:
         epilog="example: python train.py --preset qanet-small --train train-v1.1.json "
         "--dev dev-v1.1.json --vectors glove.840B.300d.txt --set training.steps=5000",
     )
+    _add_preset(parser, "qanet-tiny")
+    _add_data(parser)
+    _add_vectors(parser)
     parser.add_argument(
-        "--preset",
-        default="qanet-tiny",
-        metavar="NAME",
-        help=f"one of {', '.join(preset_names())} (default: %(default)s)",
-    )
-    for option, purpose in (("--train", "train on"), ("--dev", "evaluate on")):
-        parser.add_argument(
-            option,
-            metavar="FILE",
-            help=f"SQuAD v1.1 or v2.0 JSON to {purpose}, or 'squad' to download "
-            "SQuAD 1.1 (default: the preset's)",
-        )
-    parser.add_argument(
-        "--vectors",
+        "--features",
         metavar="FILE",
-        help="pretrained word vectors as text, GloVe, fastText or word2vec, plain or "
-        ".gz (default: the preset's; none trains its own)",
+        help="what `python -m qanet features` made, in the place of --train, --dev "
+        "and --vectors",
     )
     parser.add_argument(
         "--output",
@@ -59,13 +47,7 @@ def train(arguments: Sequence[str] | None = None) -> None:
         help="continue the run in --output from its newest checkpoint, with the "
         "settings it was started with",
     )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="change one setting, for example training.steps=1000; may be repeated",
-    )
+    _add_settings(parser)
     _run(_train, parser.parse_args(arguments))
 
 
@@ -126,8 +108,63 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     answer.add_argument("--json", action="store_true", help="print JSON")
     answer.set_defaults(command=_answer)
+    features = commands.add_parser(
+        "features",
+        help="pack a data set and its vectors into one file",
+        description="Packs all that a training reads of its data into one compressed "
+        "file, for a machine without TensorFlow, network or much room: train there "
+        "with train.py --features FILE. Keeps the vectors of the data's words only.",
+    )
+    _add_preset(features, "qanet")
+    _add_data(features)
+    _add_vectors(features)
+    _add_settings(features)
+    features.add_argument(
+        "--output", type=Path, required=True, metavar="FILE.npz", help="the file"
+    )
+    features.set_defaults(command=_features)
     options = parser.parse_args(arguments)
     _run(options.command, options)
+
+
+def _add_preset(parser: argparse.ArgumentParser, default: str) -> None:
+    from qanet.config import preset_names
+
+    parser.add_argument(
+        "--preset",
+        default=default,
+        metavar="NAME",
+        help=f"one of {', '.join(preset_names())} (default: %(default)s)",
+    )
+
+
+def _add_data(parser: argparse.ArgumentParser) -> None:
+    for option, purpose in (("--train", "train on"), ("--dev", "evaluate on")):
+        parser.add_argument(
+            option,
+            metavar="FILE",
+            help=f"SQuAD v1.1 or v2.0 JSON to {purpose}, or 'squad' to download "
+            "SQuAD 1.1 (default: the preset's)",
+        )
+
+
+def _add_vectors(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--vectors",
+        metavar="FILE",
+        help="pretrained word vectors as text, GloVe, fastText or word2vec, plain or "
+        ".gz (default: the preset's; none trains its own)",
+    )
+
+
+def _add_settings(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="change one setting, for example training.steps=1000; may be repeated",
+    )
 
 
 def _run(command: Callable[[argparse.Namespace], None], options) -> None:
@@ -145,18 +182,15 @@ def _run(command: Callable[[argparse.Namespace], None], options) -> None:
 
 
 def _train(options: argparse.Namespace) -> None:
-    from qanet.config import load_preset
     from qanet.run import Run
 
     if options.resume:
         run = Run(options.output or RUNS / options.preset)
         config = run.load_config()
-        given = {"--train": options.train, "--dev": options.dev}
-        given |= {"--vectors": options.vectors, "--set": options.set}
-        for option, value in given.items():
-            if value:
+        for option in ("train", "dev", "vectors", "features", "set"):
+            if getattr(options, option):
                 raise UserError(
-                    f"{option} does not go with --resume, which continues with the "
+                    f"--{option} does not go with --resume, which continues with the "
                     f"settings in {run.config_path}"
                 )
     else:
@@ -167,15 +201,12 @@ def _train(options: argparse.Namespace) -> None:
                 f"{run.directory}: already holds a run; continue it with --resume or "
                 "give another --output"
             )
-        sources = {
-            "data.train": options.train,
-            "data.dev": options.dev,
-            "vocabulary.vectors": options.vectors,
-        }
-        overrides = [
-            f"{key}={json.dumps(value)}" for key, value in sources.items() if value
-        ]
-        config = load_preset(options.preset, [*options.set, *overrides])
+        if options.features and (options.train or options.dev or options.vectors):
+            raise UserError(
+                "--features takes the place of --train, --dev and --vectors; "
+                "give it alone"
+            )
+        config = _configured(options, {"data.features": options.features})
 
     from qanet.training.session import train_run
 
@@ -187,6 +218,38 @@ def _train(options: argparse.Namespace) -> None:
         print(f"question:  {example.question.strip()}")
         print(f"gold:      {gold}\npredicted: {answer.text}\n")
     print(f"run directory: {run.directory}")
+
+
+def _configured(options: argparse.Namespace, further: dict[str, object]):
+    """The preset with the options' settings and further ones that are not `None`."""
+    from qanet.config import load_preset
+
+    settings = {
+        "data.train": options.train,
+        "data.dev": options.dev,
+        "vocabulary.vectors": options.vectors,
+        **further,
+    }
+    overrides = [
+        f"{key}={json.dumps(value)}"
+        for key, value in settings.items()
+        if value is not None
+    ]
+    return load_preset(options.preset, [*options.set, *overrides])
+
+
+def _features(options: argparse.Namespace) -> None:
+    from qanet.datasets.training_data import read_training_data, save_compact
+
+    config = _configured(options, {"vocabulary.extra_vectors": 0})
+    data = read_training_data(config, RUNS / "cache")
+    save_compact(options.output, data)
+    size = options.output.stat().st_size / 2**20
+    print(
+        f"{options.output}: {len(data.train):,} questions to train on, "
+        f"{len(data.dev):,} of dev, {len(data.vocabulary.words):,} words, "
+        f"{size:.1f} MiB"
+    )
 
 
 def _check_output(directory: Path) -> None:

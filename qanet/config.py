@@ -51,6 +51,8 @@ class DataConfig(Section):
     Attributes:
         train, dev: a SQuAD v1.1 or v2.0 file each, or `squad` for SQuAD 1.1 through
             tensorflow-datasets.
+        features: a file that `python -m qanet features` made; it takes the place of
+            `train`, `dev` and the settings of the vocabulary.
         context_limit: tokens of a context in training; a longer one is cut to a
             window around its answer. Evaluation reads contexts of any length.
         question_limit: tokens of a question in training; evaluation reads it whole.
@@ -62,6 +64,7 @@ class DataConfig(Section):
 
     train: str = "squad"
     dev: str = "squad"
+    features: str | None = None
     context_limit: PositiveInt = 400
     question_limit: PositiveInt = 48
     answer_limit: PositiveInt = 30
@@ -261,7 +264,8 @@ def load_preset(name: str, overrides: list[str] | None = None) -> Config:
             f"unknown preset {name!r}; choose one of {', '.join(preset_names())}"
         )
     text = resources.files("qanet").joinpath("presets", f"{name}.yaml").read_text()
-    values = yaml.safe_load(text) or {}
+    # On top of the defaults, so that an override may name a part of a section.
+    values = _merged(Config().model_dump(), yaml.safe_load(text) or {})
     for override in overrides or []:
         _override(values, override)
     return _validate(values, f"preset {name}")
@@ -280,6 +284,16 @@ def load_config(path: Path) -> Config:
     except (yaml.YAMLError, ValueError):
         raise UserError(f"{path}: not a valid configuration file") from None
     return _validate(values, str(path))
+
+
+def _merged(values: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """A copy of nested settings with some of them changed."""
+    return values | {
+        key: _merged(values[key], value)
+        if isinstance(value, dict) and isinstance(values.get(key), dict)
+        else value
+        for key, value in changes.items()
+    }
 
 
 def _override(values: dict[str, Any], override: str) -> None:

@@ -331,22 +331,20 @@ def compiled_trainer(tiny_config, tiny_files, tmp_path_factory):
     """A trainer before its first step, and the directory with its first state."""
     from qanet.datasets.features import build_features
     from qanet.datasets.squad import read_squad
+    from qanet.datasets.training_data import TrainingData, build_vocabulary
     from qanet.run import Run
     from qanet.training.checkpoint import Progress, save_checkpoint
-    from qanet.training.session import build_vocabulary
-    from qanet.training.trainer import Trainer, TrainingData
+    from qanet.training.trainer import Trainer
 
     directory = tmp_path_factory.mktemp("trainer")
     dev_examples = read_squad(tiny_files.dev).examples
     train = build_features(read_squad(tiny_files.train).examples)
     dev = build_features(dev_examples)
     vocabulary = build_vocabulary(tiny_config, train, dev, directory)
-    data = TrainingData(train, dev_examples, dev)
-    trainer = Trainer(tiny_config, vocabulary, data, Run(directory))
+    data = TrainingData(train, dev_examples, dev, vocabulary, {})
+    trainer = Trainer(tiny_config, data, Run(directory))
     save_checkpoint(directory / "start", trainer.model, Progress())
-    return SimpleNamespace(
-        trainer=trainer, start=directory / "start", vocabulary=vocabulary, data=data
-    )
+    return SimpleNamespace(trainer=trainer, start=directory / "start", data=data)
 
 
 @pytest.fixture

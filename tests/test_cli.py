@@ -73,6 +73,7 @@ def last_line(output):
         ["evaluate.py"],
         ["-m", "qanet"],
         ["-m", "qanet", "answer"],
+        ["-m", "qanet", "features"],
     ],
     ids=" ".join,
 )
@@ -111,6 +112,21 @@ def test_unknown_preset(refused, tmp_path):
     assert "'qanet-huge'" in line
     assert "qanet-tiny" in line
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("option", ["--train", "--dev", "--vectors"])
+def test_features_go_alone(refused, tmp_path, option):
+    run = tmp_path / "run"
+    line = refused(cli.train, "--features", "a", option, "b", "--output", run)
+    assert "--features takes the place of" in line
+    assert not run.exists()
+
+
+def test_features_of_a_missing_file(refused, tmp_path):
+    path, output = tmp_path / "train.json", tmp_path / "data.npz"
+    line = refused(cli.main, "features", "--train", path, "--output", output)
+    assert str(path) in line
+    assert not output.exists()
 
 
 @pytest.mark.parametrize(
@@ -457,8 +473,14 @@ def test_trains_and_evaluates_on_jax_where_tensorflow_cannot_be_imported(
     door, tiny_arguments, tiny_files, tmp_path
 ):
     run = tmp_path / "run"
+    packed = tmp_path / "data.npz"
     jax = {"backend": "jax", "blocked": ["tensorflow"]}
-    process = door("train.py", *tiny_arguments, "--output", run, **jax)
+    arguments = ["--preset", "qanet-tiny", *tiny_arguments, "--output", packed]
+    process = door("-m", "qanet", "features", *arguments)
+    assert process.returncode == 0, process.stderr
+    assert f"{packed}: 25 questions to train on, 10 of dev" in process.stdout
+    settings = tiny_arguments[4:]  # Without the two files.
+    process = door("train.py", "--features", packed, *settings, "--output", run, **jax)
     assert process.returncode == 0, process.stderr
     assert len((run / "history.csv").read_text().splitlines()) == 1 + 3
     assert len(list((run / "checkpoints").iterdir())) == 2

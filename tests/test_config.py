@@ -9,7 +9,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from qanet.config import Config, Section, load_config, load_preset, preset_names
+from qanet.config import (
+    Config,
+    Section,
+    StackConfig,
+    load_config,
+    load_preset,
+    preset_names,
+)
 from qanet.errors import UserError
 
 # Yu et al., 2018, sections 2.2, 3.1 and 4.1.
@@ -159,6 +166,11 @@ def test_overrides_change_what_they_name_and_nothing_else():
 
 def test_an_override_may_name_what_the_preset_leaves_out():
     assert load_preset("qanet", ["data.dev=dev.json"]).data.dev == "dev.json"
+
+
+def test_an_override_of_a_part_leaves_the_rest_as_it_is():
+    stack = load_preset("qanet", ["model.model_encoder.blocks=2"]).model.model_encoder
+    assert stack == StackConfig(blocks=2, convolutions=2, kernel_size=5)
 
 
 def test_an_override_takes_all_after_the_first_equals_sign():

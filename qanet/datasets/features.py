@@ -199,20 +199,32 @@ _ARRAYS = (
 )
 
 
-def _save(features: Features, path: Path) -> None:
+def to_arrays(features: Features) -> dict[str, np.ndarray]:
+    """Features as plain arrays, to be stored."""
     words = np.frombuffer(json.dumps(features.words).encode(), dtype=np.uint8)
     arrays = {name: getattr(features, name) for name in _ARRAYS}
-    snapped = np.int64(features.snapped)
-    write_file(
-        path, lambda file: np.savez(file, words=words, snapped=snapped, **arrays)
-    )
+    return arrays | {"words": words, "snapped": np.int64(features.snapped)}
+
+
+def from_arrays(arrays: dict[str, np.ndarray]) -> Features:
+    """Reverses `to_arrays`.
+
+    Raises:
+        KeyError, TypeError, ValueError: these are not the arrays of features.
+    """
+    arrays = dict(arrays)
+    words = json.loads(arrays.pop("words").tobytes())
+    snapped = int(arrays.pop("snapped"))
+    return Features(words=words, snapped=snapped, **arrays)
+
+
+def _save(features: Features, path: Path) -> None:
+    write_file(path, lambda file: np.savez(file, **to_arrays(features)))
 
 
 def _load(path: Path) -> Features:
     arrays = read_arrays(path)
     try:
-        words = json.loads(arrays.pop("words").tobytes())
-        snapped = int(arrays.pop("snapped"))
-        return Features(words=words, snapped=snapped, **arrays)
+        return from_arrays(arrays)
     except (KeyError, TypeError, ValueError) as error:
         raise DamagedFile(f"{path}: damaged: {error}") from error

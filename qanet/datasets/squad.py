@@ -143,9 +143,6 @@ def write_squad(
 ) -> None:
     """Writes examples as a SQuAD file, whole or not at all.
 
-    Examples with one title become one article and, within it, those with one context
-    become one paragraph, each in the order of first appearance.
-
     Args:
         path: File to write or replace.
         examples: What to write.
@@ -153,6 +150,19 @@ def write_squad(
 
     Raises:
         UserError: The file cannot be written.
+    """
+    text = json.dumps(to_document(examples, version), ensure_ascii=False)
+    try:
+        write_text(Path(path), text + "\n")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def to_document(examples: Iterable[Example], version: str = "1.1") -> dict[str, Any]:
+    """Examples as the document of a SQuAD file.
+
+    Examples with one title become one article and, within it, those with one context
+    become one paragraph, each in the order of first appearance.
     """
     articles: dict[str, dict[str, list[Example]]] = {}
     for example in examples:
@@ -168,11 +178,7 @@ def write_squad(
         }
         for title, paragraphs in articles.items()
     ]
-    text = json.dumps({"version": version, "data": data}, ensure_ascii=False)
-    try:
-        write_text(Path(path), text + "\n")
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror}") from error
+    return {"version": version, "data": data}
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:

@@ -116,19 +116,12 @@ class Vocabulary:
 
     def save(self, directory: Path) -> None:
         """Writes the vocabulary into a directory, which is made if need be."""
-        fields = {
-            "characters_per_word": self.characters_per_word,
-            "pretrained": self.vectors is not None,
-            "characters": self.characters,
-            "words": self.words,
-        }
         if self.vectors is not None:
             write_file(
                 directory / VECTORS_FILE,
                 lambda file: np.save(file, self.vectors, allow_pickle=False),
             )
-        text = json.dumps(fields, ensure_ascii=False, indent=0)
-        write_text(directory / WORDS_FILE, text)
+        write_text(directory / WORDS_FILE, self.to_json())
 
     @classmethod
     def load(cls, directory: Path) -> Self:
@@ -140,16 +133,12 @@ class Vocabulary:
         path = directory / WORDS_FILE
         try:
             text = path.read_bytes().decode("utf-8", "surrogatepass")
-            fields = _checked(json.loads(text))
             vectors = None
-            if fields.pop("pretrained"):
+            if _checked(json.loads(text))["pretrained"]:
                 path = directory / VECTORS_FILE
                 with path.open("rb") as file:
                     vectors = np.lib.format.read_array(file, allow_pickle=False)
-                rows = len(vectors) if vectors.ndim == 2 else None
-                if vectors.dtype != np.float16 or rows != len(fields["words"]):
-                    raise ValueError("it does not hold one vector for each word")
-            return cls(**fields, vectors=vectors)
+            return cls.from_json(text, vectors)
         except OSError as error:
             raise UserError(
                 f"{path}: cannot be read ({error.strerror or error}); is "
@@ -158,6 +147,31 @@ class Vocabulary:
         # Besides JSON's errors nearly anything, from NumPy's header parser.
         except Exception as error:
             raise UserError(f"{path}: not a vocabulary: {error}") from None
+
+    def to_json(self) -> str:
+        """All but the vectors."""
+        fields = {
+            "characters_per_word": self.characters_per_word,
+            "pretrained": self.vectors is not None,
+            "characters": self.characters,
+            "words": self.words,
+        }
+        return json.dumps(fields, ensure_ascii=False, indent=0)
+
+    @classmethod
+    def from_json(cls, text: str, vectors: np.ndarray | None) -> Self:
+        """Reverses `to_json`.
+
+        Raises:
+            ValueError: the text is no vocabulary, or the vectors do not fit it.
+        """
+        fields = _checked(json.loads(text))
+        rows = len(fields["words"]) if fields.pop("pretrained") else None
+        if vectors is not None and (vectors.dtype != np.float16 or vectors.ndim != 2):
+            raise ValueError("its vectors are not a table in half precision")
+        if rows != (None if vectors is None else len(vectors)):
+            raise ValueError("it does not hold one vector for each word")
+        return cls(**fields, vectors=vectors)
 
     @cached_property
     def _row_of_word(self) -> dict[str, int]:

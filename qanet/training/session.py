@@ -1,24 +1,17 @@
 """A whole training from files to scores: what `train.py` does between its prints."""
 
 import json
-from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
-
-import numpy as np
 
 from qanet.config import Config
-from qanet.datasets.features import Features, cached_features
-from qanet.datasets.sources import load_examples
 from qanet.datasets.squad import Example
+from qanet.datasets.training_data import read_training_data
 from qanet.decoding import Answer
 from qanet.evaluation.evaluator import evaluate
 from qanet.files import write_text
 from qanet.reader import Reader
 from qanet.run import Run
-from qanet.text.vectors import load_vectors
-from qanet.text.vocabulary import Vocabulary
-from qanet.training.trainer import Trainer, TrainingData
+from qanet.training.trainer import Trainer
 
 
 @dataclass
@@ -53,29 +46,24 @@ def train_run(config: Config, run: Run, resume: bool = False) -> Report:
     Raises:
         UserError: something is wrong with the data, the vectors or the directory.
     """
-    cache = run.directory.parent / "cache"
-    counts = {}
-    features = {}
-    for split, source in (("train", config.data.train), ("dev", config.data.dev)):
-        squad = load_examples(source, split)
-        features[split], cached = cached_features(squad.examples, cache)
-        counts[split] = squad.counts | {"answers_snapped": features[split].snapped}
-        print(f"{split}: {_describe(counts[split])}{' (cached)' * cached}")
-        examples = squad.examples
-    if resume:
-        vocabulary = run.load_vocabulary()
-    else:
-        vocabulary = build_vocabulary(config, features["train"], features["dev"], cache)
+    data = read_training_data(
+        config,
+        run.directory.parent / "cache",
+        run.load_vocabulary() if resume else None,
+    )
+    for split, counts in data.counts.items():
+        print(f"{split}: {_describe(counts)}")
+    vocabulary = data.vocabulary
+    if not resume:
         vocabulary.save(run.vocabulary_directory)
         run.save_config(config)
     print(
         f"vocabulary: {len(vocabulary.words):,} word vectors, "
         f"{len(vocabulary.characters):,} characters"
     )
-    data = TrainingData(features["train"], examples, features["dev"])
-    trainer = Trainer(config, vocabulary, data, run)
-    counts["train"]["left_out"] = trainer.left_out
-    write_text(run.directory / "data.json", json.dumps(counts, indent=2) + "\n")
+    trainer = Trainer(config, data, run)
+    data.counts["train"]["left_out"] = trainer.left_out
+    write_text(run.directory / "data.json", json.dumps(data.counts, indent=2) + "\n")
     if trainer.left_out:
         print(
             f"left out of training: {trainer.left_out:,} questions without an answer "
@@ -95,34 +83,10 @@ def train_run(config: Config, run: Run, resume: bool = False) -> Report:
     trainer.fit()
 
     reader = Reader.load(run.directory)
-    result = evaluate(reader, examples, features["dev"], progress="evaluating")
+    result = evaluate(reader, data.dev_examples, data.dev, progress="evaluating")
     run.save_metrics(result.metrics)
-    answers = [result.answers[example.id][0] for example in examples]
-    return Report(result.metrics, examples, answers)
-
-
-def build_vocabulary(
-    config: Config, train: Features, dev: Features, cache: Path
-) -> Vocabulary:
-    """The words of the vectors file that matter, or else the frequent ones of train.
-
-    Vectors are kept for the words of dev too, since they are given and not learned;
-    everything that is learned comes from train.
-    """
-    settings = config.vocabulary
-    vectors = None
-    if settings.vectors:
-        words = set(train.words[1:]) | set(dev.words[1:])
-        vectors = load_vectors(
-            Path(settings.vectors), words, settings.extra_vectors, cache
-        )
-    return Vocabulary.build(_count_words(train), vectors, settings)
-
-
-def _count_words(features: Features) -> Counter[str]:
-    numbers = np.concatenate([features.context_words, features.question_words])
-    counts = np.bincount(numbers, minlength=len(features.words)).tolist()
-    return Counter(dict(zip(features.words[1:], counts[1:], strict=True)))
+    answers = [result.answers[example.id][0] for example in data.dev_examples]
+    return Report(result.metrics, data.dev_examples, answers)
 
 
 def _describe(counts: dict[str, int]) -> str:

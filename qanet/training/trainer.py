@@ -4,7 +4,6 @@ import csv
 import io
 import math
 import time
-from dataclasses import dataclass
 
 import keras
 from tensorboardX import SummaryWriter
@@ -17,31 +16,14 @@ from qanet.datasets.batches import (
     training_dataset,
     training_windows,
 )
-from qanet.datasets.features import Features
-from qanet.datasets.squad import Example
+from qanet.datasets.training_data import TrainingData
 from qanet.errors import UserError
 from qanet.evaluation.evaluator import evaluate
 from qanet.files import write_text
 from qanet.reader import Reader
 from qanet.run import Run, build_run_model
-from qanet.text.vocabulary import Vocabulary
 from qanet.training.checkpoint import Progress, restore_checkpoint, save_checkpoint
 from qanet.training.optimizer import AveragedAdam, averaged_weights, regularise
-
-
-@dataclass
-class TrainingData:
-    """What is trained on and what is evaluated on.
-
-    Attributes:
-        train: tokens of the training set.
-        dev_examples: the dev set.
-        dev: its tokens.
-    """
-
-    train: Features
-    dev_examples: list[Example]
-    dev: Features
 
 
 class Trainer:
@@ -49,26 +31,23 @@ class Trainer:
 
     Args:
         config: the configuration.
-        vocabulary: words, characters and vectors.
-        data: training and dev set.
+        data: training and dev set, and the vocabulary.
         run: where everything is stored.
 
     Raises:
         UserError: the training set has no example that can be trained on.
     """
 
-    def __init__(
-        self, config: Config, vocabulary: Vocabulary, data: TrainingData, run: Run
-    ):
+    def __init__(self, config: Config, data: TrainingData, run: Run):
         self.config = config
         self.data = data
         self.run = run
         training = config.training
         keras.utils.set_random_seed(training.seed)
-        self.model = build_run_model(config, vocabulary)
+        self.model = build_run_model(config, data.vocabulary)
         regularise(self.model, training.l2)
         compile_model(self.model, config)
-        self.reader = Reader(self.model, vocabulary, config)
+        self.reader = Reader(self.model, data.vocabulary, config)
         self.trainable_parameters = sum(
             math.prod(variable.shape) for variable in self.model.trainable_variables
         )
@@ -76,10 +55,12 @@ class Trainer:
         self.left_out = len(data.train) - len(windows)
         if not len(windows):
             raise UserError(
-                f"{config.data.train}: has no answer of at most data.answer_limit="
-                f"{config.data.answer_limit} tokens; give another file or raise it"
+                f"{config.data.features or config.data.train}: has no answer of at "
+                f"most data.answer_limit={config.data.answer_limit} tokens; give "
+                "another file or raise it"
             )
-        self.maker = BatchMaker(data.train, vocabulary.table(data.train.words), windows)
+        table = data.vocabulary.table(data.train.words)
+        self.maker = BatchMaker(data.train, table, windows)
         self.plan = plan_training(
             windows, config.data, training.batch_size, training.steps, training.seed
         )

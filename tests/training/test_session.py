@@ -1,63 +1,16 @@
-"""Tests of qanet.training.session: what a finished run holds, and its vocabulary."""
+"""Tests of qanet.training.session: what a finished run holds."""
 
 import json
 import re
-from collections import Counter
 
-import numpy as np
 import pytest
 
-from qanet.config import Config
 from qanet.datasets.features import build_features
 from qanet.datasets.squad import Example, read_squad
 from qanet.decoding import Answer
 from qanet.evaluation.evaluator import evaluate
 from qanet.run import Run
-from qanet.training.session import Report, build_vocabulary
-
-
-def features_of(*texts):
-    """Features of (question, context) pairs."""
-    return build_features([Example(str(i), *pair, ()) for i, pair in enumerate(texts)])
-
-
-TRAIN = features_of(("Who saw red red?", "red green red"), ("Who?", "green blue"))
-DEV = features_of(("Whose violet?", "red violet"))
-
-
-def config(**vocabulary):
-    return Config.model_validate({"vocabulary": vocabulary})
-
-
-def test_words_of_train_earn_a_vector_by_their_count(tmp_path):
-    vocabulary = build_vocabulary(
-        config(word_min_count=2, character_min_count=1), TRAIN, DEV, tmp_path
-    )
-    # red: twice in a context and twice in a question.
-    assert vocabulary.words[2:] == ["red", "?", "Who", "green"]
-    assert vocabulary.vectors is None
-
-
-def test_nothing_is_learned_from_dev(tmp_path):
-    vocabulary = build_vocabulary(
-        config(word_min_count=1, character_min_count=1), TRAIN, DEV, tmp_path
-    )
-    assert "violet" not in vocabulary.words
-    assert "v" not in vocabulary.characters
-    letters = Counter("whosawredred?" + "redgreenred" + "who?" + "greenblue")
-    assert {c.lower() for c in vocabulary.characters[2:]} == set(letters)
-
-
-def test_given_vectors_are_kept_for_the_words_of_train_and_dev(tmp_path):
-    path = tmp_path / "vectors.txt"
-    path.write_text("the 9 9\nred 1 2\nviolet 3 4\nunused 5 6\n", encoding="utf-8")
-    vocabulary = build_vocabulary(
-        config(vectors=str(path), extra_vectors=1), TRAIN, DEV, tmp_path / "cache"
-    )
-    assert vocabulary.words[2:] == ["the", "red", "violet"]
-    np.testing.assert_array_equal(
-        vocabulary.vectors, [[0, 0], [0, 0], [9, 9], [1, 2], [3, 4]]
-    )
+from qanet.training.session import Report
 
 
 @pytest.mark.parametrize(

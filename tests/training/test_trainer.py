@@ -14,12 +14,13 @@ from tqdm import tqdm
 import qanet.training.trainer as trainer_module
 from qanet.datasets.features import build_features
 from qanet.datasets.squad import Example, Span
+from qanet.datasets.training_data import TrainingData
 from qanet.errors import UserError
 from qanet.evaluation.evaluator import Evaluation
 from qanet.run import Run
 from qanet.training.checkpoint import Progress
 from qanet.training.optimizer import averaged_weights
-from qanet.training.trainer import ProgressBar, Trainer, TrainingData
+from qanet.training.trainer import ProgressBar, Trainer
 
 # The clock stands in these columns.
 TIMES = ("seconds", "examples_per_second")
@@ -241,8 +242,7 @@ def test_same_seed_same_result(trainer, rewind):
 def test_seed_decides_on_first_weights_and_order(trainer, compiled_trainer, tmp_path):
     def made(seed):
         configure(trainer, seed=seed)
-        _, _, vocabulary, data = vars(compiled_trainer).values()
-        other = Trainer(trainer.config, vocabulary, data, Run(tmp_path))
+        other = Trainer(trainer.config, compiled_trainer.data, Run(tmp_path))
         seeds = [
             ops.convert_to_numpy(v)
             for v in other.model.non_trainable_variables
@@ -267,9 +267,10 @@ def test_seed_decides_on_first_weights_and_order(trainer, compiled_trainer, tmp_
 def test_no_example_to_train_on_is_a_users_mistake(compiled_trainer, tiny_config):
     examples = [Example("1", "Who?", "word " * 9, (Span("word " * 9, 0),))]
     features = build_features(examples)
-    data = TrainingData(features, examples, features)
+    vocabulary = compiled_trainer.data.vocabulary
+    data = TrainingData(features, examples, features, vocabulary, {})
     with pytest.raises(UserError, match=r"train.json.*answer_limit=4"):
-        Trainer(tiny_config, compiled_trainer.vocabulary, data, Run("unused"))
+        Trainer(tiny_config, data, Run("unused"))
 
 
 def test_interrupted_run_resumes_bit_for_bit(trainer, rewind, monkeypatch):

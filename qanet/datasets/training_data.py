@@ -1,0 +1,169 @@
+"""All that a training reads: from SQuAD files and vectors, or from one compact file.
+
+The compact file is for machines that have no TensorFlow, no network or little room: it
+holds what a training needs of its data and no more.
+"""
+
+import json
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from qanet.config import Config
+from qanet.datasets.features import (
+    Features,
+    build_features,
+    cached_features,
+    from_arrays,
+    to_arrays,
+)
+from qanet.datasets.sources import load_examples
+from qanet.datasets.squad import Example, parse_squad, to_document
+from qanet.errors import UserError
+from qanet.files import DamagedFile, read_arrays, write_file
+from qanet.text.vectors import load_vectors
+from qanet.text.vocabulary import Vocabulary
+
+# Raise it when the arrays of the compact file change.
+FORMAT = 1
+TRAIN = "train/"
+
+
+@dataclass
+class TrainingData:
+    """What is trained on, what is evaluated on, and the words of both.
+
+    Attributes:
+        train: tokens of the training set.
+        dev_examples: the dev set.
+        dev: its tokens.
+        vocabulary: words, characters and vectors.
+        counts: for `train` and `dev`, how much was read and mended.
+    """
+
+    train: Features
+    dev_examples: list[Example]
+    dev: Features
+    vocabulary: Vocabulary
+    counts: dict[str, dict[str, int]]
+
+
+def read_training_data(
+    config: Config, cache: Path, vocabulary: Vocabulary | None = None
+) -> TrainingData:
+    """Reads what the configuration names.
+
+    Args:
+        config: the configuration.
+        cache: directory for tokens and vectors, which a second start finds there.
+        vocabulary: that of a run which is resumed; by default the one that belongs
+            to the data.
+
+    Raises:
+        UserError: a file cannot be read, or something is wrong in it.
+    """
+    if config.data.features:
+        data = load_compact(config.data.features)
+        return replace(data, vocabulary=vocabulary or data.vocabulary)
+    counts, features = {}, {}
+    for split, source in (("train", config.data.train), ("dev", config.data.dev)):
+        squad = load_examples(source, split)
+        features[split], _ = cached_features(squad.examples, cache)
+        counts[split] = squad.counts | {"answers_snapped": features[split].snapped}
+        examples = squad.examples
+    if vocabulary is None:
+        vocabulary = build_vocabulary(config, features["train"], features["dev"], cache)
+    return TrainingData(
+        features["train"], examples, features["dev"], vocabulary, counts
+    )
+
+
+def build_vocabulary(
+    config: Config, train: Features, dev: Features, cache: Path
+) -> Vocabulary:
+    """The words of the vectors file that matter, or else the frequent ones of train.
+
+    Vectors are kept for the words of dev too, since they are given and not learned;
+    everything that is learned comes from train.
+    """
+    settings = config.vocabulary
+    vectors = None
+    if settings.vectors:
+        words = set(train.words[1:]) | set(dev.words[1:])
+        vectors = load_vectors(
+            Path(settings.vectors), words, settings.extra_vectors, cache
+        )
+    return Vocabulary.build(_count_words(train), vectors, settings)
+
+
+def _count_words(features: Features) -> Counter[str]:
+    numbers = np.concatenate([features.context_words, features.question_words])
+    counts = np.bincount(numbers, minlength=len(features.words)).tolist()
+    return Counter(dict(zip(features.words[1:], counts[1:], strict=True)))
+
+
+def save_compact(path: Path, data: TrainingData) -> None:
+    """Writes the data into one compressed file.
+
+    Training reads no text, so of the training set only the numbers are kept. Dev is
+    kept as text and tokenised again.
+
+    Raises:
+        UserError: the file cannot be written.
+    """
+    train = replace(data.train, context_spans=np.zeros((0, 2), dtype=np.int32))
+    arrays = {
+        "format": np.int64(FORMAT),
+        "counts": _packed(json.dumps(data.counts)),
+        "dev": _packed(json.dumps(to_document(data.dev_examples), ensure_ascii=False)),
+        "vocabulary": _packed(data.vocabulary.to_json()),
+    }
+    if data.vocabulary.vectors is not None:
+        arrays["vectors"] = data.vocabulary.vectors
+    arrays |= {f"{TRAIN}{name}": array for name, array in to_arrays(train).items()}
+    try:
+        write_file(path, lambda file: np.savez_compressed(file, **arrays))
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def load_compact(path: str | Path) -> TrainingData:
+    """Reads what `save_compact` wrote.
+
+    Raises:
+        UserError: the file cannot be read, is damaged or of another version.
+    """
+    try:
+        arrays = read_arrays(Path(path))
+        if int(arrays["format"]) != FORMAT:
+            raise ValueError("made by another version")
+        vocabulary = Vocabulary.from_json(
+            _unpacked(arrays["vocabulary"]), arrays.get("vectors")
+        )
+        train = from_arrays(
+            {
+                name.removeprefix(TRAIN): array
+                for name, array in arrays.items()
+                if name.startswith(TRAIN)
+            }
+        )
+        examples = parse_squad(json.loads(_unpacked(arrays["dev"])), str(path)).examples
+        counts = json.loads(_unpacked(arrays["counts"]))
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+    except (DamagedFile, KeyError, TypeError, ValueError):
+        raise UserError(
+            f"{path}: damaged, or not a file of this version; make it anew with "
+            "python -m qanet features"
+        ) from None
+    return TrainingData(train, examples, build_features(examples), vocabulary, counts)
+
+
+def _packed(text: str) -> np.ndarray:
+    return np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8)
+
+
+def _unpacked(array: np.ndarray) -> str:
+    return array.tobytes().decode("utf-8", "surrogatepass")

@@ -1,0 +1,187 @@
+"""Tests of qanet.datasets.training_data: the vocabulary, and the compact file."""
+
+import json
+from collections import Counter
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+from qanet.config import Config
+from qanet.datasets.features import Features, build_features
+from qanet.datasets.squad import Example, Span
+from qanet.datasets.training_data import (
+    TrainingData,
+    build_vocabulary,
+    load_compact,
+    read_training_data,
+    save_compact,
+)
+from qanet.errors import UserError
+from qanet.text.vocabulary import RESERVED, Vocabulary
+
+
+def features_of(*texts):
+    """Features of (question, context) pairs."""
+    return build_features([Example(str(i), *pair, ()) for i, pair in enumerate(texts)])
+
+
+TRAIN = features_of(("Who saw red red?", "red green red"), ("Who?", "green blue"))
+DEV = features_of(("Whose violet?", "red violet"))
+
+
+def config(**vocabulary):
+    return Config.model_validate({"vocabulary": vocabulary})
+
+
+def test_words_of_train_earn_a_vector_by_their_count(tmp_path):
+    vocabulary = build_vocabulary(
+        config(word_min_count=2, character_min_count=1), TRAIN, DEV, tmp_path
+    )
+    # red: twice in a context and twice in a question.
+    assert vocabulary.words[2:] == ["red", "?", "Who", "green"]
+    assert vocabulary.vectors is None
+
+
+def test_nothing_is_learned_from_dev(tmp_path):
+    vocabulary = build_vocabulary(
+        config(word_min_count=1, character_min_count=1), TRAIN, DEV, tmp_path
+    )
+    assert "violet" not in vocabulary.words
+    assert "v" not in vocabulary.characters
+    letters = Counter("whosawredred?" + "redgreenred" + "who?" + "greenblue")
+    assert {c.lower() for c in vocabulary.characters[2:]} == set(letters)
+
+
+def test_given_vectors_are_kept_for_the_words_of_train_and_dev(tmp_path):
+    path = tmp_path / "vectors.txt"
+    path.write_text("the 9 9\nred 1 2\nviolet 3 4\nunused 5 6\n", encoding="utf-8")
+    vocabulary = build_vocabulary(
+        config(vectors=str(path), extra_vectors=1), TRAIN, DEV, tmp_path / "cache"
+    )
+    assert vocabulary.words[2:] == ["the", "red", "violet"]
+    np.testing.assert_array_equal(
+        vocabulary.vectors, [[0, 0], [0, 0], [9, 9], [1, 2], [3, 4]]
+    )
+
+
+COUNTS = {"train": {"questions": 2}, "dev": {"questions": 3}}
+
+
+@pytest.fixture
+def data():
+    """Training data with what is hard to store: odd characters, no answer."""
+    context, other = "Zoë lives in 東京 \U0001f600.", "Bo lives in Rome."
+    train = [
+        Example("1", "Where?", context, (Span("東京", 13),)),
+        Example("2", "Who?", context, (Span("Zoë", 0),)),
+    ]
+    # One context in two articles: written as a SQuAD file they change their order.
+    dev = [
+        Example("a", "Where?", other, (Span("Rome", 12), Span("in Rome", 9)), "One"),
+        Example("b", "Why?", context, (), "Two", impossible=True),
+        Example("c", "Who?", context, (Span("Zoë", 0),), "One"),
+    ]
+    vocabulary = Vocabulary(
+        [*RESERVED, "lives", "東京"],
+        [*RESERVED, "l", "i"],
+        characters_per_word=5,
+        vectors=np.arange(12, dtype=np.float16).reshape(4, 3),
+    )
+    features = build_features(train), build_features(dev)
+    return TrainingData(features[0], dev, features[1], vocabulary, COUNTS)
+
+
+def assert_same_features(actual, expected, leave_out=()):
+    for field in fields(Features):
+        if field.name not in leave_out:
+            np.testing.assert_array_equal(
+                getattr(actual, field.name), getattr(expected, field.name), field.name
+            )
+
+
+def test_compact_file_keeps_what_a_training_needs(data, tmp_path):
+    save_compact(tmp_path / "data.npz", data)
+    loaded = load_compact(tmp_path / "data.npz")
+
+    assert_same_features(loaded.train, data.train, leave_out=["context_spans"])
+    assert sorted(loaded.dev_examples, key=lambda e: e.id) == data.dev_examples
+    assert_same_features(loaded.dev, build_features(loaded.dev_examples))
+    assert loaded.counts == COUNTS
+    assert loaded.vocabulary.words == data.vocabulary.words
+    assert loaded.vocabulary.characters == data.vocabulary.characters
+    assert loaded.vocabulary.characters_per_word == 5
+    assert loaded.vocabulary.vectors.dtype == np.float16
+    np.testing.assert_array_equal(loaded.vocabulary.vectors, data.vocabulary.vectors)
+
+
+def test_compact_file_without_vectors(data, tmp_path):
+    vocabulary = Vocabulary([*RESERVED, "lives"], RESERVED, 5)
+    data.vocabulary = vocabulary
+    save_compact(tmp_path / "data.npz", data)
+    loaded = load_compact(tmp_path / "data.npz")
+    assert loaded.vocabulary.vectors is None
+    assert loaded.vocabulary.words == vocabulary.words
+
+
+def test_the_configuration_names_the_compact_file(data, tmp_path):
+    path = tmp_path / "data.npz"
+    save_compact(path, data)
+    config = Config.model_validate({"data": {"features": str(path)}})
+    assert read_training_data(config, tmp_path / "cache").counts == COUNTS
+    assert not (tmp_path / "cache").exists()
+    own = Vocabulary(RESERVED, RESERVED, 5)
+    assert read_training_data(config, tmp_path, own).vocabulary is own
+
+
+def rewritten(path, **changes):
+    """The compact file with some arrays changed or, where `None`, left out."""
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files} | changes
+    np.savez(path, **{k: v for k, v in arrays.items() if v is not None})
+
+
+def text(content):
+    return np.frombuffer(json.dumps(content).encode(), dtype=np.uint8)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"format": np.int64(99)},
+        {"format": None},
+        {"vectors": None},
+        {"vectors": np.zeros((3, 3), np.float16)},
+        {"vectors": np.zeros((4, 3), np.float32)},
+        {"vocabulary": text({"words": []})},
+        {"dev": np.frombuffer(b"{", dtype=np.uint8)},
+        {"train/words": None},
+        {"train/starts": None},
+        {"train/more": np.zeros(1)},
+        {"counts": np.frombuffer(b"\xff", dtype=np.uint8)},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_a_compact_file_that_is_not_ours(data, tmp_path, changes):
+    path = tmp_path / "data.npz"
+    save_compact(path, data)
+    rewritten(path, **changes)
+    with pytest.raises(UserError) as error:
+        load_compact(path)
+    assert str(error.value).startswith(f"{path}: ")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"no archive", None])
+def test_a_file_that_is_no_compact_file(data, tmp_path, content):
+    path = tmp_path / "data.npz"
+    save_compact(path, data)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2] if content is None else content)
+    with pytest.raises(UserError, match="python -m qanet features"):
+        load_compact(path)
+
+
+def test_a_missing_compact_file(tmp_path):
+    with pytest.raises(UserError, match="cannot be read: No such file"):
+        load_compact(tmp_path / "data.npz")
