@@ -53,6 +53,10 @@ class AveragedAdam(keras.optimizers.Adam):
 
     Args:
         config: gives all constants.
+
+    Attributes:
+        gradient_norm: float32 scalar variable, the global norm of the last step's
+            gradient before it was clipped.
     """
 
     def __init__(self, config: TrainingConfig):
@@ -75,6 +79,19 @@ class AveragedAdam(keras.optimizers.Adam):
     @ema_momentum.setter
     def ema_momentum(self, value):
         """Ignored: Keras sets its constant here, ours depends on the step."""
+
+    def build(self, variables):
+        """Makes the optimizer's own variables."""
+        super().build(variables)
+        self.gradient_norm = self.add_variable(
+            shape=(), dtype="float32", initializer="zeros", name="gradient_norm"
+        )
+
+    def apply(self, grads, trainable_variables=None):
+        """Takes a step, and notes the norm of its gradient."""
+        super().apply(grads, trainable_variables)
+        squares = [ops.sum(ops.square(g)) for g in grads if g is not None]
+        self.gradient_norm.assign(ops.sqrt(sum(squares)))
 
     def finalize_variable_values(self, var_list):
         """Does nothing. Keras would put the averages in the place of the weights at

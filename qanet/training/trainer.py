@@ -136,6 +136,7 @@ class Trainer:
                 (last - first) * training.batch_size / seconds, 1
             ),
             "learning_rate": float(self.model.optimizer.learning_rate),
+            "gradient_norm": float(self.model.optimizer.gradient_norm),
             "loss": history.history["loss"][0],
             "exact_match": metrics["exact_match"],
             "f1": metrics["f1"],

@@ -43,6 +43,20 @@ def batches(count):
     ]
 
 
+def test_gradient_norm_is_that_before_clipping():
+    model = compiled_model(clip_norm=0.01)
+    ((x, y),) = batches(1)
+    kernel, bias = model.get_weights()
+    error = 2 * (x @ kernel + bias - y) / y.size
+    gradient = np.concatenate([(x.T @ error).ravel(), error.sum(axis=0)])
+
+    model.train_on_batch(x, y)
+
+    norm = float(model.optimizer.gradient_norm)
+    assert norm == pytest.approx(np.linalg.norm(gradient), rel=1e-5)
+    assert norm > 0.01
+
+
 def averages_of(model):
     with averaged_weights(model):
         return model.get_weights()

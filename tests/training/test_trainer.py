@@ -101,7 +101,7 @@ def test_curves_are_written_for_tensorboard(trainer):
     trainer.fit()
     (events,) = trainer.run.tensorboard_directory.iterdir()
     content = events.read_bytes()
-    for name in (b"loss", b"f1", b"exact_match", b"learning_rate"):
+    for name in (b"loss", b"f1", b"exact_match", b"learning_rate", b"gradient_norm"):
         assert content.count(name) == 3
 
 
