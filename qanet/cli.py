@@ -26,9 +26,7 @@ def train(arguments: Sequence[str] | None = None) -> None:
         epilog="example: python train.py --preset qanet-small --train train-v1.1.json "
         "--dev dev-v1.1.json --vectors glove.840B.300d.txt --set training.steps=5000",
     )
-    _add_preset(parser, "qanet-tiny")
-    _add_data(parser)
-    _add_vectors(parser)
+    _add_configuration(parser, "qanet-tiny")
     parser.add_argument(
         "--features",
         metavar="FILE",
@@ -47,7 +45,6 @@ def train(arguments: Sequence[str] | None = None) -> None:
         help="continue the run in --output from its newest checkpoint, with the "
         "settings it was started with",
     )
-    _add_settings(parser)
     _run(_train, parser.parse_args(arguments))
 
 
@@ -113,12 +110,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         help="pack a data set and its vectors into one file",
         description="Packs all that a training reads of its data into one compressed "
         "file, for a machine without TensorFlow, network or much room: train there "
-        "with train.py --features FILE. Keeps the vectors of the data's words only.",
+        "with train.py --features FILE. Keeps the vectors of the data's words only, "
+        "unless vocabulary.extra_vectors is set.",
     )
-    _add_preset(features, "qanet")
-    _add_data(features)
-    _add_vectors(features)
-    _add_settings(features)
+    _add_configuration(features, "qanet")
     features.add_argument(
         "--output", type=Path, required=True, metavar="FILE.npz", help="the file"
     )
@@ -127,18 +122,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     _run(options.command, options)
 
 
-def _add_preset(parser: argparse.ArgumentParser, default: str) -> None:
+def _add_configuration(parser: argparse.ArgumentParser, preset: str) -> None:
+    """The options that `_configured` makes a configuration of."""
     from qanet.config import preset_names
 
     parser.add_argument(
         "--preset",
-        default=default,
+        default=preset,
         metavar="NAME",
         help=f"one of {', '.join(preset_names())} (default: %(default)s)",
     )
-
-
-def _add_data(parser: argparse.ArgumentParser) -> None:
     for option, purpose in (("--train", "train on"), ("--dev", "evaluate on")):
         parser.add_argument(
             option,
@@ -146,18 +139,12 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
             help=f"SQuAD v1.1 or v2.0 JSON to {purpose}, or 'squad' to download "
             "SQuAD 1.1 (default: the preset's)",
         )
-
-
-def _add_vectors(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--vectors",
         metavar="FILE",
         help="pretrained word vectors as text, GloVe, fastText or word2vec, plain or "
         ".gz (default: the preset's; none trains its own)",
     )
-
-
-def _add_settings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set",
         action="append",
@@ -206,7 +193,7 @@ def _train(options: argparse.Namespace) -> None:
                 "--features takes the place of --train, --dev and --vectors; "
                 "give it alone"
             )
-        config = _configured(options, {"data.features": options.features})
+        config = _configured(options, "data.features", options.features)
 
     from qanet.training.session import train_run
 
@@ -220,28 +207,24 @@ def _train(options: argparse.Namespace) -> None:
     print(f"run directory: {run.directory}")
 
 
-def _configured(options: argparse.Namespace, further: dict[str, object]):
-    """The preset with the options' settings and further ones that are not `None`."""
+def _configured(options: argparse.Namespace, key: str, value: object):
+    """The preset with one setting of the command's own and those of the options."""
     from qanet.config import load_preset
 
-    settings = {
+    files = {
         "data.train": options.train,
         "data.dev": options.dev,
         "vocabulary.vectors": options.vectors,
-        **further,
     }
-    overrides = [
-        f"{key}={json.dumps(value)}"
-        for key, value in settings.items()
-        if value is not None
-    ]
-    return load_preset(options.preset, [*options.set, *overrides])
+    overrides = [f"{k}={json.dumps(file)}" for k, file in files.items() if file]
+    own = f"{key}={json.dumps(value)}"
+    return load_preset(options.preset, [own, *options.set, *overrides])
 
 
 def _features(options: argparse.Namespace) -> None:
     from qanet.datasets.training_data import read_training_data, save_compact
 
-    config = _configured(options, {"vocabulary.extra_vectors": 0})
+    config = _configured(options, "vocabulary.extra_vectors", 0)
     data = read_training_data(config, RUNS / "cache")
     save_compact(options.output, data)
     size = options.output.stat().st_size / 2**20

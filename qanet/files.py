@@ -1,5 +1,6 @@
 """Files that are written whole or not at all, and arrays read back with care."""
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -32,6 +33,16 @@ def write_text(path: Path, text: str) -> None:
     Half a surrogate pair, which a word may be, is written as Python would read it.
     """
     write_file(path, lambda file: file.write(text.encode("utf-8", "surrogatepass")))
+
+
+def pack_json(value: Any) -> np.ndarray:
+    """A value as JSON in a uint8 array, to stand beside others in an `.npz` file."""
+    return np.frombuffer(json.dumps(value).encode(), dtype=np.uint8)
+
+
+def unpack_json(array: np.ndarray) -> Any:
+    """Reverses `pack_json`; raises `ValueError` where the array holds no JSON."""
+    return json.loads(array.tobytes())
 
 
 class DamagedFile(Exception):

@@ -2,11 +2,18 @@
 
 import os
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from qanet.files import write_file, write_text
+from qanet.files import (
+    pack_json,
+    read_arrays,
+    unpack_json,
+    write_file,
+    write_text,
+)
 
 
 def listing(directory):
@@ -92,3 +99,15 @@ def test_text_is_utf_8_without_changes(tmp_path, text):
 def test_any_text(tmp_path, text):
     write_text(tmp_path / "file.txt", text)
     assert (tmp_path / "file.txt").read_bytes() == text.encode()
+
+
+@pytest.mark.parametrize("value", [None, 0.1, ["Zoë", "東京", "\ud800"], {"a": [1]}])
+def test_json_beside_arrays(tmp_path, value):
+    path = tmp_path / "arrays.npz"
+    np.savez(path, value=pack_json(value))
+    assert unpack_json(read_arrays(path)["value"]) == value
+
+
+def test_an_array_that_is_no_json():
+    with pytest.raises(ValueError, match="Expecting"):
+        unpack_json(np.frombuffer(b"[1", dtype=np.uint8))

@@ -14,7 +14,7 @@ import numpy as np
 
 from qanet.datasets.squad import Example
 from qanet.errors import UserError
-from qanet.files import DamagedFile, read_arrays, write_file
+from qanet.files import DamagedFile, pack_json, read_arrays, unpack_json, write_file
 from qanet.text.tokenizer import token_spans
 
 # Part of the cache key: raise it when the arrays or the tokenizer change.
@@ -201,9 +201,11 @@ _ARRAYS = (
 
 def to_arrays(features: Features) -> dict[str, np.ndarray]:
     """Features as plain arrays, to be stored."""
-    words = np.frombuffer(json.dumps(features.words).encode(), dtype=np.uint8)
     arrays = {name: getattr(features, name) for name in _ARRAYS}
-    return arrays | {"words": words, "snapped": np.int64(features.snapped)}
+    return arrays | {
+        "words": pack_json(features.words),
+        "snapped": np.int64(features.snapped),
+    }
 
 
 def from_arrays(arrays: dict[str, np.ndarray]) -> Features:
@@ -213,7 +215,7 @@ def from_arrays(arrays: dict[str, np.ndarray]) -> Features:
         KeyError, TypeError, ValueError: these are not the arrays of features.
     """
     arrays = dict(arrays)
-    words = json.loads(arrays.pop("words").tobytes())
+    words = unpack_json(arrays.pop("words"))
     snapped = int(arrays.pop("snapped"))
     return Features(words=words, snapped=snapped, **arrays)
 

@@ -4,7 +4,6 @@ The compact file is for machines that have no TensorFlow, no network or little r
 holds what a training needs of its data and no more.
 """
 
-import json
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +21,13 @@ from qanet.datasets.features import (
 from qanet.datasets.sources import load_examples
 from qanet.datasets.squad import Example, parse_squad, to_document
 from qanet.errors import UserError
-from qanet.files import DamagedFile, read_arrays, write_file
+from qanet.files import (
+    DamagedFile,
+    pack_json,
+    read_arrays,
+    unpack_json,
+    write_file,
+)
 from qanet.text.vectors import load_vectors
 from qanet.text.vocabulary import Vocabulary
 
@@ -116,9 +121,9 @@ def save_compact(path: Path, data: TrainingData) -> None:
     train = replace(data.train, context_spans=np.zeros((0, 2), dtype=np.int32))
     arrays = {
         "format": np.int64(FORMAT),
-        "counts": _packed(json.dumps(data.counts)),
-        "dev": _packed(json.dumps(to_document(data.dev_examples), ensure_ascii=False)),
-        "vocabulary": _packed(data.vocabulary.to_json()),
+        "counts": pack_json(data.counts),
+        "dev": pack_json(to_document(data.dev_examples)),
+        "vocabulary": pack_json(data.vocabulary.to_fields()),
     }
     if data.vocabulary.vectors is not None:
         arrays["vectors"] = data.vocabulary.vectors
@@ -139,8 +144,8 @@ def load_compact(path: str | Path) -> TrainingData:
         arrays = read_arrays(Path(path))
         if int(arrays["format"]) != FORMAT:
             raise ValueError("made by another version")
-        vocabulary = Vocabulary.from_json(
-            _unpacked(arrays["vocabulary"]), arrays.get("vectors")
+        vocabulary = Vocabulary.from_fields(
+            unpack_json(arrays["vocabulary"]), lambda: arrays["vectors"]
         )
         train = from_arrays(
             {
@@ -149,8 +154,8 @@ def load_compact(path: str | Path) -> TrainingData:
                 if name.startswith(TRAIN)
             }
         )
-        examples = parse_squad(json.loads(_unpacked(arrays["dev"])), str(path)).examples
-        counts = json.loads(_unpacked(arrays["counts"]))
+        examples = parse_squad(unpack_json(arrays["dev"]), str(path)).examples
+        counts = unpack_json(arrays["counts"])
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     except (DamagedFile, KeyError, TypeError, ValueError):
@@ -159,11 +164,3 @@ def load_compact(path: str | Path) -> TrainingData:
             "python -m qanet features"
         ) from None
     return TrainingData(train, examples, build_features(examples), vocabulary, counts)
-
-
-def _packed(text: str) -> np.ndarray:
-    return np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8)
-
-
-def _unpacked(array: np.ndarray) -> str:
-    return array.tobytes().decode("utf-8", "surrogatepass")

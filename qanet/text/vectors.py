@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from qanet.errors import UserError
-from qanet.files import write_file
+from qanet.files import pack_json, unpack_json, write_file
 
 RESERVED_ROWS = 2  # padding and unknown
 
@@ -214,13 +214,13 @@ def _read_cache(cache: Path) -> WordVectors | None:
         # The zip format checks each array against its CRC-32 as it is read. The file is
         # opened here because NumPy leaves that of a damaged archive open.
         with open(cache, "rb") as file, np.load(file, allow_pickle=False) as arrays:
-            return WordVectors(json.loads(arrays["words"].tobytes()), arrays["table"])
+            return WordVectors(unpack_json(arrays["words"]), arrays["table"])
     except Exception:  # there is no list of all that a damaged file can raise
         return None
 
 
 def _write_cache(cache: Path, vectors: WordVectors) -> None:
-    words = np.frombuffer(json.dumps(vectors.words).encode(), np.uint8)
+    words = pack_json(vectors.words)
     try:
         write_file(cache, lambda file: np.savez(file, words=words, table=vectors.table))
     except OSError as error:

@@ -6,11 +6,11 @@ unknown row with others, but keeps its own characters.
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -121,7 +121,8 @@ class Vocabulary:
                 directory / VECTORS_FILE,
                 lambda file: np.save(file, self.vectors, allow_pickle=False),
             )
-        write_text(directory / WORDS_FILE, self.to_json())
+        text = json.dumps(self.to_fields(), ensure_ascii=False, indent=0)
+        write_text(directory / WORDS_FILE, text)
 
     @classmethod
     def load(cls, directory: Path) -> Self:
@@ -131,14 +132,16 @@ class Vocabulary:
             UserError: a file is missing or malformed.
         """
         path = directory / WORDS_FILE
+
+        def read_vectors() -> np.ndarray:
+            nonlocal path  # An error is the vectors' from here on.
+            path = directory / VECTORS_FILE
+            with path.open("rb") as file:
+                return np.lib.format.read_array(file, allow_pickle=False)
+
         try:
             text = path.read_bytes().decode("utf-8", "surrogatepass")
-            vectors = None
-            if _checked(json.loads(text))["pretrained"]:
-                path = directory / VECTORS_FILE
-                with path.open("rb") as file:
-                    vectors = np.lib.format.read_array(file, allow_pickle=False)
-            return cls.from_json(text, vectors)
+            return cls.from_fields(json.loads(text), read_vectors)
         except OSError as error:
             raise UserError(
                 f"{path}: cannot be read ({error.strerror or error}); is "
@@ -148,29 +151,35 @@ class Vocabulary:
         except Exception as error:
             raise UserError(f"{path}: not a vocabulary: {error}") from None
 
-    def to_json(self) -> str:
-        """All but the vectors."""
-        fields = {
+    def to_fields(self) -> dict[str, Any]:
+        """All but the vectors, to be stored as JSON."""
+        return {
             "characters_per_word": self.characters_per_word,
             "pretrained": self.vectors is not None,
             "characters": self.characters,
             "words": self.words,
         }
-        return json.dumps(fields, ensure_ascii=False, indent=0)
 
     @classmethod
-    def from_json(cls, text: str, vectors: np.ndarray | None) -> Self:
-        """Reverses `to_json`.
+    def from_fields(
+        cls, fields: object, read_vectors: Callable[[], np.ndarray]
+    ) -> Self:
+        """Reverses `to_fields`.
+
+        Args:
+            fields: what `to_fields` gave.
+            read_vectors: called for the vectors where there are any.
 
         Raises:
-            ValueError: the text is no vocabulary, or the vectors do not fit it.
+            ValueError: these are no such fields, or the vectors do not fit them.
         """
-        fields = _checked(json.loads(text))
-        rows = len(fields["words"]) if fields.pop("pretrained") else None
-        if vectors is not None and (vectors.dtype != np.float16 or vectors.ndim != 2):
-            raise ValueError("its vectors are not a table in half precision")
-        if rows != (None if vectors is None else len(vectors)):
-            raise ValueError("it does not hold one vector for each word")
+        fields = dict(_checked(fields))
+        vectors = None
+        if fields.pop("pretrained"):
+            vectors = read_vectors()
+            rows = len(vectors) if vectors.ndim == 2 else None
+            if vectors.dtype != np.float16 or rows != len(fields["words"]):
+                raise ValueError("it does not hold one vector for each word")
         return cls(**fields, vectors=vectors)
 
     @cached_property

@@ -1,13 +1,11 @@
 """Resumable states of a training: written atomically, damaged ones recognised."""
 
-import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import keras
-import numpy as np
 
-from qanet.files import DamagedFile, read_arrays
+from qanet.files import DamagedFile, pack_json, read_arrays, unpack_json
 from qanet.run import assign_variables, save_variables
 
 KEPT = 2
@@ -51,7 +49,7 @@ def training_variables(model: keras.Model) -> dict[str, keras.Variable]:
 
 def save_checkpoint(directory: Path, model: keras.Model, progress: Progress) -> None:
     """Writes `step-N.npz` and removes all but the newest few and parts of files."""
-    state = np.frombuffer(json.dumps(asdict(progress)).encode(), dtype=np.uint8)
+    state = pack_json(asdict(progress))
     path = directory / f"step-{progress.step:08d}.npz"
     save_variables(path, training_variables(model), progress=state)
     for old in _checkpoints(directory)[KEPT:]:
@@ -70,7 +68,7 @@ def restore_checkpoint(directory: Path, model: keras.Model) -> Progress | None:
     for path in _checkpoints(directory):
         try:
             arrays = read_arrays(path)
-            progress = Progress(**json.loads(arrays.pop("progress").tobytes()))
+            progress = Progress(**unpack_json(arrays.pop("progress")))
             assign_variables(training_variables(model), arrays)
             return progress
         except (OSError, DamagedFile, KeyError, TypeError, ValueError):

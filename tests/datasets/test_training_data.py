@@ -1,6 +1,5 @@
 """Tests of qanet.datasets.training_data: the vocabulary, and the compact file."""
 
-import json
 from collections import Counter
 from dataclasses import fields
 
@@ -18,6 +17,7 @@ from qanet.datasets.training_data import (
     save_compact,
 )
 from qanet.errors import UserError
+from qanet.files import pack_json
 from qanet.text.vocabulary import RESERVED, Vocabulary
 
 
@@ -141,10 +141,6 @@ def rewritten(path, **changes):
     np.savez(path, **{k: v for k, v in arrays.items() if v is not None})
 
 
-def text(content):
-    return np.frombuffer(json.dumps(content).encode(), dtype=np.uint8)
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -153,7 +149,7 @@ def text(content):
         {"vectors": None},
         {"vectors": np.zeros((3, 3), np.float16)},
         {"vectors": np.zeros((4, 3), np.float32)},
-        {"vocabulary": text({"words": []})},
+        {"vocabulary": pack_json({"words": []})},
         {"dev": np.frombuffer(b"{", dtype=np.uint8)},
         {"train/words": None},
         {"train/starts": None},
