@@ -23,10 +23,10 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import keras
 import numpy as np
 
-from qanet.config import Config, QANetConfig, load_preset
+from qanet.config import Config, load_preset
 from qanet.files import write_text
 from qanet.models.inputs import EmbeddingSizes
-from qanet.models.registry import build_model
+from qanet.models.registry import build_model, forward_flops
 from qanet.training.optimizer import regularise
 from qanet.training.trainer import compile_model
 
@@ -36,36 +36,6 @@ SIZES = EmbeddingSizes(
     rows=20_000, width=300, characters=200, characters_per_word=16, pretrained=True
 )
 MATRIX = 2048
-
-
-def forward_flops(
-    config: QANetConfig, sizes: EmbeddingSizes, batch: int, context: int, question: int
-) -> int:
-    """Multiplications and additions of the products in one forward pass.
-
-    Counts matrix products and convolutions (2 operations a multiply-add) and leaves
-    out what is not a product: norms, softmax, dropout, activations, and the character
-    convolution, which the layer turns into look-ups.
-    """
-    width = config.width
-
-    def stack(stack_config, length):
-        block = stack_config.convolutions * (width + stack_config.kernel_size) * width
-        attention = 4 * width * width + 2 * length * width
-        feed_forward = 2 * width * config.feed_forward
-        return stack_config.blocks * length * (block + attention + feed_forward)
-
-    joined = sizes.width + (config.character_filters or config.character_width)
-    highway = joined if config.highway_before_projection else width
-    word = joined * width + config.highway_layers * 2 * highway**2
-    total = 0
-    for length in (context, question):
-        total += length * word + stack(config.embedding_encoder, length)
-    total += 4 * context * question * width  # similarity, A, and the two of B
-    total += context * 4 * width * width
-    total += config.passes * stack(config.model_encoder, context)
-    total += 2 * context * 2 * width
-    return 2 * batch * total
 
 
 def median_seconds(call: Callable[[], object], least_seconds: float) -> float:
@@ -117,7 +87,7 @@ def measure(config: Config, batch: int, length: int, seconds: float) -> list[dic
     regularise(model, config.training.l2)
     compile_model(model, config)
     inputs, targets = random_batch(batch, length)
-    flops = forward_flops(config.model, SIZES, batch, length, QUESTION_LENGTH)
+    flops = batch * forward_flops(config.model, SIZES, length, QUESTION_LENGTH)
     modes = {
         # A training step computes the products three times: forward, and backward to
         # both factors.

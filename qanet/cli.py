@@ -181,23 +181,35 @@ def _train(options: argparse.Namespace) -> None:
                     f"settings in {run.config_path}"
                 )
     else:
-        run = Run(options.output or _new_directory(RUNS / options.preset))
-        _check_output(run.directory)
-        if run.config_path.exists():
-            raise UserError(
-                f"{run.directory}: already holds a run; continue it with --resume or "
-                "give another --output"
-            )
         if options.features and (options.train or options.dev or options.vectors):
             raise UserError(
                 "--features takes the place of --train, --dev and --vectors; "
                 "give it alone"
             )
         config = _configured(options, "data.features", options.features)
+        is_first = True
+        if config.distribution.strategy == "multi_worker":
+            from qanet.training.cluster import is_first_worker
+
+            is_first = is_first_worker()
+            if not options.output:
+                raise UserError(
+                    "distribution.strategy=multi_worker: give --output, a directory "
+                    "that all workers see"
+                )
+        run = Run(options.output or _new_directory(RUNS / options.preset))
+        _check_output(run.directory)
+        if is_first and run.config_path.exists():
+            raise UserError(
+                f"{run.directory}: already holds a run; continue it with --resume or "
+                "give another --output"
+            )
 
     from qanet.training.session import train_run
 
     report = train_run(config, run, resume=options.resume)
+    if report is None:
+        return
     print(f"\nexact match {report.metrics['exact_match']:.1f}", end="  ")
     print(f"F1 {report.metrics['f1']:.1f}  on {report.metrics['total']} questions\n")
     for example, answer in report.samples(SHOWN_QUESTIONS):

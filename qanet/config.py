@@ -225,6 +225,18 @@ class TrainingConfig(Section):
     precision: Literal["float32", "bfloat16"] = "float32"
 
 
+class DistributionConfig(Section):
+    """Where the training is computed; see docs/accelerators.md.
+
+    Attributes:
+        strategy: `none` computes on one device, `mirrored` on all devices of this
+            machine, `multi_worker` on several machines and `tpu` on TPU cores
+            (TensorFlow; on JAX the cores of a TPU are devices for `mirrored`).
+    """
+
+    strategy: Literal["none", "mirrored", "multi_worker", "tpu"] = "none"
+
+
 class Config(Section):
     """The whole configuration of a run."""
 
@@ -232,6 +244,7 @@ class Config(Section):
     vocabulary: VocabularyConfig = VocabularyConfig()
     model: QANetConfig = QANetConfig()
     training: TrainingConfig = TrainingConfig()
+    distribution: DistributionConfig = DistributionConfig()
 
     @field_validator("*", mode="before")
     @classmethod

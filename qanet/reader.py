@@ -4,7 +4,7 @@ The command line, the evaluation and the training all read through this class.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Self
 
 import keras
@@ -34,12 +34,21 @@ class Reader:
         model: a reading model.
         vocabulary: the vocabulary it was trained with.
         config: the configuration it was trained with.
+        predict: computes the model's outputs from a batch of its inputs; the model's
+            own `predict_on_batch` by default.
     """
 
-    def __init__(self, model: keras.Model, vocabulary: Vocabulary, config: Config):
+    def __init__(
+        self,
+        model: keras.Model,
+        vocabulary: Vocabulary,
+        config: Config,
+        predict: Callable[[dict], dict] | None = None,
+    ):
         self.model = model
         self.vocabulary = vocabulary
         self.config = config
+        self.predict = predict or model.predict_on_batch
 
     @classmethod
     def load(cls, run: str | os.PathLike) -> Self:
@@ -163,7 +172,7 @@ class Reader:
             leave=False,
         ) as bar:
             for batch in plan:
-                outputs = self.model.predict_on_batch(maker.inputs(batch))
+                outputs = self.predict(maker.inputs(batch))
                 both = np.stack([outputs["start_logits"], outputs["end_logits"]], 1)
                 for row, item in enumerate(batch.items):
                     if item != NO_ITEM:

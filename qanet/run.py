@@ -77,6 +77,11 @@ class Run:
             UserError: the weights are missing, damaged or of another configuration.
         """
         model = build_run_model(config, vocabulary)
+        self.load_weights(model)
+        return model
+
+    def load_weights(self, model: keras.Model) -> None:
+        """Loads the best weights into a model; raises as `load_model` does."""
         if not self.weights_path.is_file():
             raise UserError(
                 f"{self.weights_path}: missing; the training has not reached its first "
@@ -88,7 +93,6 @@ class Run:
             raise UserError(
                 f"{self.weights_path}: damaged or of another configuration ({error})"
             ) from None
-        return model
 
     def save_weights(self, model: keras.Model) -> None:
         """Stores the model's present weights, but for frozen word vectors."""
@@ -99,10 +103,10 @@ class Run:
         write_text(self.metrics_path, json.dumps(metrics, indent=2) + "\n")
 
 
-def build_run_model(config: Config, vocabulary: Vocabulary) -> keras.Model:
-    """Builds the configured model on a vocabulary, with its frozen word vectors."""
+def embedding_sizes(config: Config, vocabulary: Vocabulary) -> EmbeddingSizes:
+    """What the configured model must know of a vocabulary."""
     pretrained = vocabulary.vectors is not None
-    sizes = EmbeddingSizes(
+    return EmbeddingSizes(
         rows=len(vocabulary.words),
         width=vocabulary.vectors.shape[1]
         if pretrained
@@ -111,13 +115,18 @@ def build_run_model(config: Config, vocabulary: Vocabulary) -> keras.Model:
         characters_per_word=vocabulary.characters_per_word,
         pretrained=pretrained,
     )
+
+
+def build_run_model(config: Config, vocabulary: Vocabulary) -> keras.Model:
+    """Builds the configured model on a vocabulary, with its frozen word vectors."""
+    sizes = embedding_sizes(config, vocabulary)
     policy = keras.config.dtype_policy()
     keras.config.set_dtype_policy(POLICIES[config.training.precision])
     try:
         model = build_model(config.model, sizes)
     finally:
         keras.config.set_dtype_policy(policy)
-    if pretrained:
+    if sizes.pretrained:
         model.get_layer("words").load_table(vocabulary.vectors.astype("float32"))
     return model
 

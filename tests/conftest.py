@@ -12,6 +12,23 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+# Four devices on one processor, for the tests of distribution. Also in processes that
+# tests start; TensorFlow has no such variable, see `virtual_devices`.
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def virtual_devices():
+    """Four devices on one processor for TensorFlow, before it first computes."""
+    import keras
+
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        (processor,) = tf.config.list_physical_devices("CPU")
+        device = tf.config.LogicalDeviceConfiguration()
+        tf.config.set_logical_device_configuration(processor, [device] * 4)
+
 
 @pytest.fixture
 def rng():
@@ -327,24 +344,31 @@ def trained_reader(trained):
 
 
 @pytest.fixture(scope="session")
-def compiled_trainer(tiny_config, tiny_files, tmp_path_factory):
+def training_data(tiny_config, tiny_files, tmp_path_factory):
+    """What `tiny_config` trains on."""
+    from qanet.datasets.training_data import read_training_data
+
+    return read_training_data(tiny_config, tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="session")
+def compiled_trainer(tiny_config, training_data, tmp_path_factory):
     """A trainer before its first step, and the directory with its first state."""
-    from qanet.datasets.features import build_features
-    from qanet.datasets.squad import read_squad
-    from qanet.datasets.training_data import TrainingData, build_vocabulary
     from qanet.run import Run
     from qanet.training.checkpoint import Progress, save_checkpoint
+    from qanet.training.distribution import make_distribution
     from qanet.training.trainer import Trainer
 
     directory = tmp_path_factory.mktemp("trainer")
-    dev_examples = read_squad(tiny_files.dev).examples
-    train = build_features(read_squad(tiny_files.train).examples)
-    dev = build_features(dev_examples)
-    vocabulary = build_vocabulary(tiny_config, train, dev, directory)
-    data = TrainingData(train, dev_examples, dev, vocabulary, {})
-    trainer = Trainer(tiny_config, data, Run(directory))
+    distribution = make_distribution(tiny_config)
+    trainer = Trainer(tiny_config, training_data, Run(directory), distribution)
     save_checkpoint(directory / "start", trainer.model, Progress())
-    return SimpleNamespace(trainer=trainer, start=directory / "start", data=data)
+    return SimpleNamespace(
+        trainer=trainer,
+        start=directory / "start",
+        data=training_data,
+        distribution=distribution,
+    )
 
 
 @pytest.fixture

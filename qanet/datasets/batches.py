@@ -1,13 +1,12 @@
 """Batches of static shape: which items go together, in which order, padded how.
 
-The plan is made of index arrays alone, so that TensorFlow's tf.data and Keras'
-PyDataset deliver the very same batches.
+The plan is made of index arrays alone, so that every backend, with or without tf.data,
+gets the very same batches.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import keras
 import numpy as np
 
 from qanet.config import DataConfig
@@ -232,43 +231,28 @@ def _padded(
     return rows
 
 
-class TrainingBatches(keras.utils.PyDataset):
-    """The batches of a plan, for every Keras backend."""
-
-    def __init__(self, maker: BatchMaker, plan: Sequence[PlannedBatch]):
-        super().__init__()
-        self.maker = maker
-        self.plan = plan
-
-    def __len__(self) -> int:
-        return len(self.plan)
-
-    def __getitem__(self, index: int):
-        batch = self.plan[index]
-        return self.maker.inputs(batch), self.maker.targets(batch)
+def training_batches(
+    maker: BatchMaker, plan: Sequence[PlannedBatch]
+) -> Iterator[tuple[dict[str, np.ndarray], dict[str, np.ndarray]]]:
+    """The inputs and targets of each batch of a plan, in order."""
+    for batch in plan:
+        yield maker.inputs(batch), maker.targets(batch)
 
 
 def training_dataset(maker: BatchMaker, plan: Sequence[PlannedBatch]):
-    """The batches of a plan, in order: tf.data on TensorFlow, else a PyDataset."""
-    batches = TrainingBatches(maker, plan)
-    if keras.backend.backend() != "tensorflow":
-        return batches
+    """`training_batches` as a `tf.data.Dataset` that works ahead."""
     import tensorflow as tf
-
-    def generate() -> Iterator:
-        for index in range(len(batches)):
-            yield batches[index]
 
     def signature(array: np.ndarray) -> tf.TensorSpec:
         # Lengths differ from bucket to bucket; the rest is static.
         shape = array.shape[:1] + (None,) * (array.ndim > 1) + array.shape[2:]
         return tf.TensorSpec(shape, array.dtype)
 
-    inputs, targets = batches[0]
     specs = tuple(
         {name: signature(array) for name, array in part.items()}
-        for part in (inputs, targets)
+        for part in next(training_batches(maker, plan))
     )
-    dataset = tf.data.Dataset.from_generator(generate, output_signature=specs)
-    dataset = dataset.apply(tf.data.experimental.assert_cardinality(len(batches)))
+    dataset = tf.data.Dataset.from_generator(
+        lambda: training_batches(maker, plan), output_signature=specs
+    )
     return dataset.prefetch(tf.data.AUTOTUNE)

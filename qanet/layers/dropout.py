@@ -12,17 +12,18 @@ import numpy as np
 from keras import ops
 
 
-def hash_uniform_bits(count, seed):
+def hash_uniform_bits(count, seed, first=0):
     """Pseudo-random 32-bit integers from a counter and a seed.
 
     Args:
         count: how many integers.
         seed: uint32 tensor `(2,)`.
+        first: where the counter begins.
 
     Returns:
         uint32 tensor `(count,)`.
     """
-    x = ops.cast(ops.arange(count, dtype="int32"), "uint32")
+    x = ops.cast(ops.arange(count, dtype="int32") + first, "uint32")
     x = x * np.uint32(0x9E3779B9) + seed[0]
     # Two rounds: the second part of the seed must not merely shift the sequence of
     # the first, or neighbouring steps would share their noise.
@@ -40,8 +41,11 @@ def _finalise(x):
 def keep_mask(shape, rate, seed):
     """Boolean tensor of `shape`, false with probability `rate`.
 
+    Replicas that share a batch make the parts of what one would make of the whole.
+
     Args:
-        shape: static shape (a tuple of integers or scalar integer tensors).
+        shape: static shape (a tuple of integers or scalar integer tensors) that
+            begins with the batch.
         rate: probability of false, in [0, 1).
         seed: uint32 tensor `(2,)`.
     """
@@ -49,7 +53,18 @@ def keep_mask(shape, rate, seed):
     for size in shape:
         count = count * size
     threshold = np.uint32(round(rate * 2**32))
-    return ops.reshape(hash_uniform_bits(count, seed) >= threshold, shape)
+    bits = hash_uniform_bits(count, seed, first=count * _replica())
+    return ops.reshape(bits >= threshold, shape)
+
+
+def _replica():
+    """Number of this replica. On JAX all of them are one program over whole arrays."""
+    if keras.backend.backend() != "tensorflow":
+        return 0
+    import tensorflow as tf
+
+    replica = tf.distribute.get_replica_context()
+    return replica.replica_id_in_sync_group if replica else 0
 
 
 @keras.saving.register_keras_serializable(package="qanet")

@@ -110,3 +110,31 @@ def build_qanet(config: QANetConfig, sizes: EmbeddingSizes) -> keras.Model:
         {"start_logits": start_logits, "end_logits": end_logits},
         name="qanet",
     )
+
+
+def qanet_flops(
+    config: QANetConfig, sizes: EmbeddingSizes, context: int, question: int
+) -> int:
+    """See `qanet.models.registry.forward_flops`.
+
+    The character convolution is left out: the layer turns it into look-ups.
+    """
+    width = config.width
+
+    def stack(stack_config, length):
+        block = stack_config.convolutions * (width + stack_config.kernel_size) * width
+        attention = 4 * width * width + 2 * length * width
+        feed_forward = 2 * width * config.feed_forward
+        return stack_config.blocks * length * (block + attention + feed_forward)
+
+    joined = sizes.width + (config.character_filters or config.character_width)
+    highway = joined if config.highway_before_projection else width
+    word = joined * width + config.highway_layers * 2 * highway**2
+    total = 0
+    for length in (context, question):
+        total += length * word + stack(config.embedding_encoder, length)
+    total += 4 * context * question * width  # similarity, A, and the two of B
+    total += context * 4 * width * width
+    total += config.passes * stack(config.model_encoder, context)
+    total += 2 * context * 2 * width
+    return 2 * total

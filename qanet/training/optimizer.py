@@ -89,9 +89,15 @@ class AveragedAdam(keras.optimizers.Adam):
 
     def apply(self, grads, trainable_variables=None):
         """Takes a step, and notes the norm of its gradient."""
+        grads = _summed_over_replicas(grads)
         super().apply(grads, trainable_variables)
         squares = [ops.sum(ops.square(g)) for g in grads if g is not None]
         self.gradient_norm.assign(ops.sqrt(sum(squares)))
+
+    def _all_reduce_sum_gradients(self, grads_and_vars):
+        """Nothing is left to do: `apply` has summed the gradients, because Keras sums
+        them after clipping, which would clip each replica's share by itself."""
+        return grads_and_vars
 
     def finalize_variable_values(self, var_list):
         """Does nothing. Keras would put the averages in the place of the weights at
@@ -104,6 +110,16 @@ class AveragedAdam(keras.optimizers.Adam):
             # Through NumPy: on JAX the two would otherwise share one buffer, which
             # the next step gives away.
             variable.assign(ops.convert_to_numpy(average))
+
+
+def _summed_over_replicas(grads: list) -> list:
+    """Gradients of the global batch, from each replica's share of them."""
+    if keras.backend.backend() != "tensorflow":
+        return grads
+    import tensorflow as tf
+
+    replica = tf.distribute.get_replica_context()
+    return replica.all_reduce(tf.distribute.ReduceOp.SUM, grads)
 
 
 @contextlib.contextmanager

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from qanet.config import Config
 from qanet.datasets.squad import Example
-from qanet.datasets.training_data import read_training_data
+from qanet.datasets.training_data import TrainingData, read_training_data
 from qanet.decoding import Answer
 from qanet.evaluation.evaluator import evaluate
 from qanet.files import write_text
-from qanet.reader import Reader
 from qanet.run import Run
+from qanet.training.distribution import Distribution, make_distribution
 from qanet.training.trainer import Trainer
 
 
@@ -35,8 +35,10 @@ class Report:
         return [(self.examples[i], self.answers[i]) for i in chosen]
 
 
-def train_run(config: Config, run: Run, resume: bool = False) -> Report:
+def train_run(config: Config, run: Run, resume: bool = False) -> Report | None:
     """Trains, evaluates the best weights on the whole of dev, and stores it all.
+
+    Of several workers the first one writes and reports; the others return `None`.
 
     Args:
         config: the configuration.
@@ -44,49 +46,70 @@ def train_run(config: Config, run: Run, resume: bool = False) -> Report:
         resume: continue from its newest checkpoint.
 
     Raises:
-        UserError: something is wrong with the data, the vectors or the directory.
+        UserError: something is wrong with the data, the vectors, the directory or the
+            devices.
     """
+    distribution = make_distribution(config)
+    with distribution.scope():
+        return _train_run(config, run, resume, distribution)
+
+
+def _train_run(
+    config: Config, run: Run, resume: bool, distribution: Distribution
+) -> Report | None:
     data = read_training_data(
         config,
         run.directory.parent / "cache",
         run.load_vocabulary() if resume else None,
     )
-    for split, counts in data.counts.items():
-        print(f"{split}: {_describe(counts)}")
-    vocabulary = data.vocabulary
-    if not resume:
-        vocabulary.save(run.vocabulary_directory)
-        run.save_config(config)
-    print(
-        f"vocabulary: {len(vocabulary.words):,} word vectors, "
-        f"{len(vocabulary.characters):,} characters"
-    )
-    trainer = Trainer(config, data, run)
-    data.counts["train"]["left_out"] = trainer.left_out
-    write_text(run.directory / "data.json", json.dumps(data.counts, indent=2) + "\n")
-    if trainer.left_out:
-        print(
-            f"left out of training: {trainer.left_out:,} questions without an answer "
-            f"of at most {config.data.answer_limit} tokens"
-        )
-    if resume:
-        found = trainer.resume()
-        print(
-            f"resumed at step {trainer.progress.step:,}"
-            if found
-            else "there is no whole checkpoint of this configuration: starting anew"
-        )
-    print(
-        f"model: {config.model.name}, {trainer.model.count_params():,} parameters, "
-        f"{trainer.trainable_parameters:,} trained"
-    )
+    trainer = Trainer(config, data, run, distribution)
+    found = resume and trainer.resume()
+    if distribution.is_chief:
+        if not resume:
+            data.vocabulary.save(run.vocabulary_directory)
+            run.save_config(config)
+        counts = data.counts
+        counts["train"]["left_out"] = trainer.left_out
+        write_text(run.directory / "data.json", json.dumps(counts, indent=2) + "\n")
+        _announce(data, trainer)
+        if resume:
+            print(
+                f"resumed at step {trainer.progress.step:,}"
+                if found
+                else "there is no whole checkpoint of this configuration: starting anew"
+            )
     trainer.fit()
 
-    reader = Reader.load(run.directory)
-    result = evaluate(reader, data.dev_examples, data.dev, progress="evaluating")
+    if not distribution.is_chief:
+        return None
+    run.load_weights(trainer.model)
+    result = evaluate(
+        trainer.reader, data.dev_examples, data.dev, progress="evaluating"
+    )
     run.save_metrics(result.metrics)
     answers = [result.answers[example.id][0] for example in data.dev_examples]
     return Report(result.metrics, data.dev_examples, answers)
+
+
+def _announce(data: TrainingData, trainer: Trainer) -> None:
+    """Prints what is about to be trained, and on what."""
+    for split, counts in data.counts.items():
+        print(f"{split}: {_describe(counts)}")
+    print(
+        f"vocabulary: {len(data.vocabulary.words):,} word vectors, "
+        f"{len(data.vocabulary.characters):,} characters"
+    )
+    if trainer.left_out:
+        print(
+            f"left out of training: {trainer.left_out:,} questions without an answer "
+            f"of at most {trainer.config.data.answer_limit} tokens"
+        )
+    print(
+        f"model: {trainer.config.model.name}, {trainer.model.count_params():,} "
+        f"parameters, {trainer.trainable_parameters:,} trained"
+    )
+    if trainer.replicas > 1:
+        print(f"replicas: {trainer.replicas}")
 
 
 def _describe(counts: dict[str, int]) -> str:

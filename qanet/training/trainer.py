@@ -1,53 +1,70 @@
 """The training loop: rounds of steps, each closed by an evaluation and a checkpoint."""
 
+import contextlib
 import csv
 import io
 import math
 import time
 
 import keras
+import numpy as np
+from keras import ops
 from tensorboardX import SummaryWriter
 from tqdm import tqdm
 
 from qanet.config import Config
 from qanet.datasets.batches import (
     BatchMaker,
+    PlannedBatch,
     plan_training,
-    training_dataset,
     training_windows,
 )
 from qanet.datasets.training_data import TrainingData
 from qanet.errors import UserError
 from qanet.evaluation.evaluator import evaluate
 from qanet.files import write_text
+from qanet.models.registry import forward_flops
 from qanet.reader import Reader
-from qanet.run import Run, build_run_model
+from qanet.run import Run, build_run_model, embedding_sizes
 from qanet.training.checkpoint import Progress, restore_checkpoint, save_checkpoint
+from qanet.training.distribution import Distribution
 from qanet.training.optimizer import AveragedAdam, averaged_weights, regularise
+
+# Seconds between two looks at the loss.
+LOOK_EVERY = 0.2
 
 
 class Trainer:
-    """Trains one model into one run directory.
+    """Trains one model into one run directory; made and used in a distribution's scope.
 
     Args:
         config: the configuration.
         data: training and dev set, and the vocabulary.
         run: where everything is stored.
+        distribution: the devices.
 
     Raises:
         UserError: the training set has no example that can be trained on.
     """
 
-    def __init__(self, config: Config, data: TrainingData, run: Run):
+    def __init__(
+        self, config: Config, data: TrainingData, run: Run, distribution: Distribution
+    ):
         self.config = config
         self.data = data
         self.run = run
+        self.is_chief = distribution.is_chief
+        self.replicas = distribution.replicas
         training = config.training
         keras.utils.set_random_seed(training.seed)
         self.model = build_run_model(config, data.vocabulary)
         regularise(self.model, training.l2)
         compile_model(self.model, config)
-        self.reader = Reader(self.model, data.vocabulary, config)
+        self.sizes = embedding_sizes(config, data.vocabulary)
+        self.train = distribution.training(self.model)
+        self.reader = Reader(
+            self.model, data.vocabulary, config, distribution.predictor(self.model)
+        )
         self.trainable_parameters = sum(
             math.prod(variable.shape) for variable in self.model.trainable_variables
         )
@@ -80,23 +97,34 @@ class Trainer:
             UserError: the loss is not a finite number; the message names the step.
         """
         steps = self.config.training.steps
-        writer = SummaryWriter(
-            str(self.run.tensorboard_directory), purge_step=self.progress.step
-        )
-        with (
-            writer,
-            tqdm(total=steps, initial=self.progress.step, unit="step") as bar,
-        ):
+        with contextlib.ExitStack() as stack:
+            bar = stack.enter_context(
+                tqdm(
+                    total=steps,
+                    initial=self.progress.step,
+                    unit="step",
+                    disable=not self.is_chief,
+                )
+            )
+            if self.is_chief:
+                directory = str(self.run.tensorboard_directory)
+                writer = SummaryWriter(directory, purge_step=self.progress.step)
+                stack.enter_context(writer)
             report = ProgressBar(bar, self.config.training.batch_size, self.progress)
             while self.progress.step < steps and not self._exhausted():
                 row = self._round(report)
-                for name, value in row.items():
-                    if name != "step":
-                        writer.add_scalar(name, value, row["step"])
                 report.show_f1(row["f1"])
+                if self.is_chief:
+                    self._write_history()
+                    for name, value in row.items():
+                        if name != "step":
+                            writer.add_scalar(name, value, row["step"])
+                    save_checkpoint(
+                        self.run.checkpoint_directory, self.model, self.progress
+                    )
 
     def _round(self, report: "ProgressBar") -> dict[str, float]:
-        """Trains until the next evaluation, evaluates, and writes everything down."""
+        """Trains until the next evaluation, and evaluates; gives the history's row."""
         training, progress = self.config.training, self.progress
         begin = time.monotonic()
         first = progress.step
@@ -105,46 +133,74 @@ class Trainer:
             (first // training.evaluate_every + 1) * training.evaluate_every,
             training.steps,
         )
-        history = self.model.fit(
-            training_dataset(self.maker, self.plan[first:last]),
-            shuffle=False,
-            verbose=0,
-            callbacks=[report],
-        )
+        plan = self.plan[first:last]
+        loss = self._train(plan, report)
         seconds = time.monotonic() - begin
-        with averaged_weights(self.model):
-            metrics = evaluate(
-                self.reader,
-                self.data.dev_examples,
-                self.data.dev,
-                training.evaluation_questions,
-                progress="evaluating",
-            ).metrics
-            if metrics["f1"] > progress.best_f1:
-                progress.best_f1 = metrics["f1"]
-                progress.evaluations_since_best = 0
-                self.run.save_weights(self.model)
-            else:
-                progress.evaluations_since_best += 1
+        metrics = self._evaluate()
         progress.step = last
         progress.seconds += time.monotonic() - begin
         row = {
             "step": last,
             "examples": last * training.batch_size,
             "seconds": round(progress.seconds, 1),
-            "examples_per_second": round(
-                (last - first) * training.batch_size / seconds, 1
-            ),
-            "learning_rate": float(self.model.optimizer.learning_rate),
-            "gradient_norm": float(self.model.optimizer.gradient_norm),
-            "loss": history.history["loss"][0],
+            "steps_per_second": round(len(plan) / seconds, 3),
+            "examples_per_second": round(len(plan) * training.batch_size / seconds, 1),
+            "model_gflops": round(self._flops(plan) / seconds / 1e9, 1),
+            "learning_rate": _number(self.model.optimizer.learning_rate),
+            "gradient_norm": _number(self.model.optimizer.gradient_norm),
+            "loss": loss,
             "exact_match": metrics["exact_match"],
             "f1": metrics["f1"],
         }
         progress.history.append(row)
-        self._write_history()
-        save_checkpoint(self.run.checkpoint_directory, self.model, progress)
         return row
+
+    def _train(self, plan: list[PlannedBatch], report: "ProgressBar") -> float:
+        """Takes the steps of a plan; gives their mean loss."""
+        self.model.reset_metrics()
+        report.begin_round()
+        # Closed at once when a step fails: then the variables have their values back.
+        with contextlib.closing(self.train(self.maker, plan)) as losses:
+            for loss in losses:
+                report.step(loss)
+            return report.end_round()
+
+    def _evaluate(self) -> dict[str, float]:
+        """Scores the averaged weights, and stores them where they are the best."""
+        progress = self.progress
+        with averaged_weights(self.model):
+            metrics = evaluate(
+                self.reader,
+                self.data.dev_examples,
+                self.data.dev,
+                self.config.training.evaluation_questions,
+                progress="evaluating" if self.is_chief else None,
+            ).metrics
+            if metrics["f1"] > progress.best_f1:
+                progress.best_f1 = metrics["f1"]
+                progress.evaluations_since_best = 0
+                if self.is_chief:
+                    self.run.save_weights(self.model)
+            else:
+                progress.evaluations_since_best += 1
+        return metrics
+
+    def _flops(self, plan: list[PlannedBatch]) -> int:
+        """Operations of the products of these steps.
+
+        Three times those of a forward pass: backward, each product has one for either
+        factor.
+        """
+        return 3 * sum(
+            len(batch.items)
+            * forward_flops(
+                self.config.model,
+                self.sizes,
+                batch.context_length,
+                batch.question_length,
+            )
+            for batch in plan
+        )
 
     def _exhausted(self) -> bool:
         patience = self.config.training.patience
@@ -158,20 +214,33 @@ class Trainer:
         write_text(self.run.history_path, text.getvalue())
 
 
+def _number(scalar) -> float:
+    return float(ops.convert_to_numpy(scalar))
+
+
 def compile_model(model: keras.Model, config: Config) -> None:
     """Gives the model its loss, -log p_start - log p_end, and its optimizer."""
     cross_entropy = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    names = ("start_logits", "end_logits")
     model.compile(
         optimizer=AveragedAdam(config.training),
-        loss={"start_logits": cross_entropy, "end_logits": cross_entropy},
+        loss=dict.fromkeys(names, cross_entropy),
         jit_compile=True,
     )
-    # Now and not at the first step, so that a checkpoint finds its variables.
+    # Now and not at the first step, so that a checkpoint finds the optimizer's
+    # variables and a strategy the metrics'.
     model.optimizer.build(model.trainable_variables)
+    model.compute_loss(
+        y=dict.fromkeys(names, np.zeros(1, "int32")),
+        y_pred=dict.fromkeys(names, np.zeros((1, 1), "float32")),
+    )
 
 
-class ProgressBar(keras.callbacks.Callback):
+class ProgressBar:
     """Shows examples/s, loss and dev F1, and stops at a loss that is no number.
+
+    Reading a loss waits for the device. So it is read a few times a second only, and
+    the newest step is left to compute meanwhile.
 
     Args:
         bar: the bar, which counts steps.
@@ -180,7 +249,6 @@ class ProgressBar(keras.callbacks.Callback):
     """
 
     def __init__(self, bar: tqdm, batch_size: int, progress: Progress):
-        super().__init__()
         self.bar = bar
         self.batch_size = batch_size
         self.progress = progress
@@ -188,21 +256,47 @@ class ProgressBar(keras.callbacks.Callback):
         if progress.history:
             self.show_f1(progress.history[-1]["f1"])
 
-    def on_epoch_begin(self, epoch, logs=None):
-        self.begin = time.monotonic()
+    def begin_round(self) -> None:
+        """Forgets the steps before."""
+        self.unread = []
+        self.read = 0
+        self.begin = self.looked = time.monotonic()
 
-    def on_train_batch_end(self, batch, logs=None):
-        loss = float(logs["loss"])
-        if not math.isfinite(loss):
-            step = self.progress.step + batch + 1
-            raise UserError(
-                f"the loss is {loss} at step {step}; start a new run with a lower "
-                "training.learning_rate (--set training.learning_rate=...)"
-            )
-        rate = (batch + 1) * self.batch_size / (time.monotonic() - self.begin)
-        self.shown |= {"examples/s": f"{rate:.0f}", "loss": f"{loss:.3f}"}
-        self.bar.set_postfix(self.shown, refresh=False)
-        self.bar.update(1)
+    def step(self, loss) -> None:
+        """Notes a step.
+
+        Args:
+            loss: mean loss of the round so far, a scalar of the backend.
+
+        Raises:
+            UserError: the loss of this or an earlier step is not a finite number.
+        """
+        self.unread.append(loss)
+        if time.monotonic() - self.looked >= LOOK_EVERY:
+            self._read(len(self.unread) - 1)
+
+    def end_round(self) -> float:
+        """Waits for all steps; gives the round's mean loss. Raises as `step` does."""
+        self._read(len(self.unread))
+        return self.loss
+
+    def _read(self, count: int) -> None:
+        for loss in self.unread[:count]:
+            self.loss = float(ops.convert_to_numpy(loss))
+            self.read += 1
+            if not math.isfinite(self.loss):
+                step = self.progress.step + self.read
+                raise UserError(
+                    f"the loss is {self.loss} at step {step}; start a new run with a "
+                    "lower training.learning_rate (--set training.learning_rate=...)"
+                )
+        del self.unread[:count]
+        self.looked = time.monotonic()
+        if count:
+            rate = self.read * self.batch_size / (self.looked - self.begin)
+            self.shown |= {"examples/s": f"{rate:.0f}", "loss": f"{self.loss:.3f}"}
+            self.bar.set_postfix(self.shown, refresh=False)
+            self.bar.update(count)
 
     def show_f1(self, f1: float) -> None:
         """Shows the F1 of the newest evaluation."""

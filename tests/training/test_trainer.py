@@ -23,7 +23,7 @@ from qanet.training.optimizer import averaged_weights
 from qanet.training.trainer import ProgressBar, Trainer
 
 # The clock stands in these columns.
-TIMES = ("seconds", "examples_per_second")
+TIMES = ("seconds", "steps_per_second", "examples_per_second", "model_gflops")
 
 
 def weights_of(model):
@@ -89,7 +89,11 @@ def test_history_has_a_row_for_each_evaluation(trainer):
     for row in rows:
         assert np.isfinite(float(row["loss"]))
         assert 0 <= float(row["exact_match"]) <= float(row["f1"]) <= 100
-        assert float(row["examples_per_second"]) > 0
+        steps = float(row["steps_per_second"])
+        assert steps > 0
+        # Four examples a step; figures are rounded to 0.1.
+        assert float(row["examples_per_second"]) == pytest.approx(4 * steps, abs=0.06)
+        assert float(row["model_gflops"]) >= 0
     seconds = [float(row["seconds"]) for row in rows]
     assert seconds == sorted(seconds)
     rates = [float(row["learning_rate"]) for row in rows]
@@ -195,28 +199,78 @@ def test_nan_loss_stops_the_training_and_names_the_step(trainer, scores):
     assert all(np.isfinite(w).all() for w in weights_of(trainer.model).values())
 
 
+@pytest.fixture
+def clock(monkeypatch):
+    """The trainer's clock, to be set by hand."""
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(
+        trainer_module, "time", SimpleNamespace(monotonic=lambda: clock.now)
+    )
+    return clock
+
+
 @pytest.mark.parametrize("loss", [float("nan"), float("inf")])
-def test_the_step_of_a_bad_loss_is_counted_from_the_beginning(loss):
+@pytest.mark.parametrize("looking", ["at every step", "at the end"])
+def test_the_step_of_a_bad_loss_is_counted_from_the_beginning(clock, loss, looking):
+    def train(report):
+        report.begin_round()
+        for value in (1.5, loss, loss, loss):
+            clock.now += 10.0 if looking == "at every step" else 0.0
+            report.step(value)
+        report.end_round()
+
     with tqdm(disable=True) as bar:
         report = ProgressBar(bar, 4, Progress(step=100))
-        report.on_epoch_begin(0)
-        report.on_train_batch_end(0, {"loss": 1.5})
         with pytest.raises(UserError, match=rf"{loss} at step 102\b"):
-            report.on_train_batch_end(1, {"loss": loss})
+            train(report)
 
 
-def test_progress_bar_shows_rate_loss_and_f1(capsys):
+class Scalar:
+    """A number that notes when it is read."""
+
+    def __init__(self, value):
+        self.value = value
+        self.read = False
+
+    def __array__(self, dtype=None, copy=None):
+        self.read = True
+        return np.array(self.value, dtype)
+
+
+def test_losses_are_read_now_and_then_and_the_newest_not_at_all(clock, monkeypatch):
+    monkeypatch.setattr(trainer_module.ops, "convert_to_numpy", np.asarray)
+    losses = [Scalar(float(i)) for i in range(5)]
+    with tqdm(disable=True) as bar:
+        report = ProgressBar(bar, 4, Progress())
+        report.begin_round()
+        report.step(losses[0])
+        report.step(losses[1])
+        assert not any(loss.read for loss in losses)
+        clock.now += 10.0
+        report.step(losses[2])
+        assert [loss.read for loss in losses] == [True, True, False, False, False]
+        report.step(losses[3])
+        report.step(losses[4])
+        assert not losses[2].read
+        assert report.end_round() == 4.0
+        assert all(loss.read for loss in losses)
+
+
+def test_progress_bar_shows_rate_loss_and_f1(capsys, clock):
     with tqdm(total=10) as bar:
         report = ProgressBar(bar, 4, Progress(history=[{"f1": 61.25}]))
-        report.on_epoch_begin(0)
-        report.on_train_batch_end(0, {"loss": 1.5})
+        report.begin_round()
+        report.step(2.5)
+        clock.now += 0.5
+        report.step(1.5)
+        report.end_round()
         report.show_f1(70.0)
     shown = capsys.readouterr().err
     assert "dev F1=61.2" in shown
     assert "dev F1=70.0" in shown
     assert "loss=1.500" in shown
-    assert "examples/s=" in shown
-    assert "1/10" in shown
+    assert "examples/s=16" in shown
+    assert "2/10" in shown
 
 
 def test_l2_reaches_every_matrix_of_the_model_and_nothing_else(trainer):
@@ -242,7 +296,12 @@ def test_same_seed_same_result(trainer, rewind):
 def test_seed_decides_on_first_weights_and_order(trainer, compiled_trainer, tmp_path):
     def made(seed):
         configure(trainer, seed=seed)
-        other = Trainer(trainer.config, compiled_trainer.data, Run(tmp_path))
+        other = Trainer(
+            trainer.config,
+            compiled_trainer.data,
+            Run(tmp_path),
+            compiled_trainer.distribution,
+        )
         seeds = [
             ops.convert_to_numpy(v)
             for v in other.model.non_trainable_variables
@@ -270,7 +329,7 @@ def test_no_example_to_train_on_is_a_users_mistake(compiled_trainer, tiny_config
     vocabulary = compiled_trainer.data.vocabulary
     data = TrainingData(features, examples, features, vocabulary, {})
     with pytest.raises(UserError, match=r"train.json.*answer_limit=4"):
-        Trainer(tiny_config, data, Run("unused"))
+        Trainer(tiny_config, data, Run("unused"), compiled_trainer.distribution)
 
 
 def test_interrupted_run_resumes_bit_for_bit(trainer, rewind, monkeypatch):
@@ -322,12 +381,12 @@ def test_time_goes_on_after_a_resumption(trainer, scores):
 KILLED = """
 import os, runpy, signal, sys
 from qanet.training.trainer import ProgressBar
-reported = ProgressBar.on_train_batch_end
-def killing(self, batch, logs=None):
-    reported(self, batch, logs)
-    if self.progress.step + batch + 1 == 3:
+stepped = ProgressBar.step
+def killing(self, loss):
+    stepped(self, loss)
+    if self.progress.step + self.read + len(self.unread) == 3:
         os.kill(os.getpid(), signal.SIGKILL)
-ProgressBar.on_train_batch_end = killing
+ProgressBar.step = killing
 sys.argv[0] = "train.py"
 runpy.run_path("train.py", run_name="__main__")
 """

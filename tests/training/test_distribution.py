@@ -1,0 +1,299 @@
+"""Tests of qanet.training.distribution, on four virtual devices of the processor."""
+
+import csv
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from qanet.errors import UserError
+from qanet.run import Run
+from qanet.training.distribution import (
+    JaxDistribution,
+    TensorFlowDistribution,
+    make_distribution,
+    training_state,
+)
+from qanet.training.optimizer import averaged_weights
+from qanet.training.trainer import ProgressBar, Trainer
+
+ROOT = Path(__file__).parents[2]
+ON_JAX = keras.backend.backend() == "jax"
+
+
+def over(replicas):
+    """A distribution over some of the virtual devices."""
+    if ON_JAX:
+        return JaxDistribution(keras.distribution.list_devices()[:replicas])
+    import tensorflow as tf
+
+    devices = tf.config.list_logical_devices("CPU")[:replicas]
+    # The default way of reducing cannot be used with two numbers in one process.
+    reduction = tf.distribute.ReductionToOneDevice()
+    return TensorFlowDistribution(tf.distribute.MirroredStrategy(devices, reduction))
+
+
+def changed(config, section, **settings):
+    part = getattr(config, section).model_copy(update=settings)
+    return config.model_copy(update={section: part})
+
+
+@pytest.fixture(scope="module")
+def config(tiny_config):
+    """Two lengths, and every kind of noise."""
+    config = changed(tiny_config, "data", buckets=(13, 32))
+    return changed(config, "model", survival=0.6, character_dropout=0.1)
+
+
+@pytest.fixture(scope="module")
+def train(config, training_data, tmp_path_factory):
+    """Trains from the start: the loss after each step, and what the end looks like."""
+
+    def run(distribution, monkeypatch):
+        losses = []
+
+        def noted(self, loss):
+            losses.append(float(ops.convert_to_numpy(loss)))
+            step(self, loss)
+
+        step = ProgressBar.step
+        monkeypatch.setattr(ProgressBar, "step", noted)
+        with distribution.scope():
+            directory = tmp_path_factory.mktemp("run")
+            trainer = Trainer(config, training_data, Run(directory), distribution)
+            lengths = {batch.context_length for batch in trainer.plan}
+            assert lengths == {13, 32}
+            trainer.fit()
+            batch = next(b for b in trainer.plan if b.context_length == 32)
+            inputs = trainer.maker.inputs(batch)
+            with averaged_weights(trainer.model):
+                outputs = trainer.reader.predict(inputs)
+                odd = trainer.reader.predict({k: v[:3] for k, v in inputs.items()})
+        return SimpleNamespace(
+            losses=losses,
+            history=trainer.progress.history,
+            logits=np.asarray(outputs["start_logits"]),
+            odd=np.asarray(odd["start_logits"]),
+        )
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def alone(config, train):
+    """The same training on one device, without a strategy."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        return train(make_distribution(config), monkeypatch)
+
+
+@pytest.mark.parametrize("replicas", [2, 4])
+def test_replicas_train_like_one_device(replicas, train, alone, monkeypatch):
+    """Losses, averages and scores; dropout and stochastic depth are on."""
+    distribution = over(replicas)
+    assert distribution.replicas == replicas
+    together = train(distribution, monkeypatch)
+
+    assert len(alone.losses) == 6
+    np.testing.assert_allclose(together.losses, alone.losses, atol=1e-4)
+    for one, other in zip(together.history, alone.history, strict=True):
+        assert one["gradient_norm"] == pytest.approx(other["gradient_norm"], rel=1e-3)
+        assert one["f1"] == other["f1"]
+    np.testing.assert_allclose(together.logits, alone.logits, atol=1e-3)
+    # Three rows are shared among the replicas like any other number.
+    np.testing.assert_allclose(together.odd, together.logits[:3], atol=1e-5)
+
+
+def test_mirrored_takes_all_devices(config):
+    config = changed(config, "distribution", strategy="mirrored")
+    assert make_distribution(config).replicas == 4
+
+
+def test_a_batch_that_the_replicas_cannot_share(config):
+    config = changed(config, "distribution", strategy="mirrored")
+    config = changed(config, "training", batch_size=6)
+    with pytest.raises(UserError, match=r"batch_size=6: 4 replicas .* multiple of 4"):
+        make_distribution(config)
+
+
+@pytest.mark.skipif(not ON_JAX, reason="is for JAX")
+@pytest.mark.parametrize("strategy", ["multi_worker", "tpu"])
+def test_strategies_of_tensorflow_alone(config, strategy):
+    config = changed(config, "distribution", strategy=strategy)
+    with pytest.raises(UserError, match=f"{strategy}: is for TensorFlow.*mirrored"):
+        make_distribution(config)
+
+
+@pytest.mark.skipif(ON_JAX, reason="is for TensorFlow")
+def test_no_tpu(config, monkeypatch):
+    monkeypatch.setenv("TPU_NAME", "nowhere")
+    config = changed(config, "distribution", strategy="tpu")
+    with pytest.raises(UserError, match="no TPU found as TPU_NAME=nowhere") as error:
+        make_distribution(config)
+    assert "\n" not in str(error.value)
+
+
+@pytest.fixture
+def traced(config, training_data, tmp_path, monkeypatch):
+    """Trains two rounds; gives the trainer and how often each step was traced."""
+
+    def run(distribution, **settings):
+        traces = []
+        train_step = keras.Model.train_step
+
+        def counted(self, *arguments):
+            shape = arguments[-1][0]["context_words"].shape
+            traces.append(tuple(shape))
+            return train_step(self, *arguments)
+
+        monkeypatch.setattr(keras.Model, "train_step", counted)
+        with distribution.scope():
+            trainer = Trainer(
+                changed(config, "training", **settings),
+                training_data,
+                Run(tmp_path),
+                distribution,
+            )
+            for _ in range(2):
+                list(trainer.train(trainer.maker, trainer.plan))
+        return trainer, traces
+
+    return run
+
+
+def test_the_step_is_compiled_once_a_length_and_never_again(traced):
+    if ON_JAX:
+        distribution = JaxDistribution()
+    else:
+        import tensorflow as tf
+
+        strategy = tf.distribute.get_strategy()
+        distribution = TensorFlowDistribution(strategy, static_shapes=True)
+    _, traces = traced(distribution)
+    assert sorted(traces) == [(4, 13), (4, 32)]
+
+
+@pytest.mark.skipif(ON_JAX, reason="is for TensorFlow")
+def test_one_trace_serves_all_lengths_where_they_may_stay_open(traced, config):
+    _, traces = traced(make_distribution(config))
+    assert traces == [(4, None)]
+
+
+@pytest.mark.skipif(not ON_JAX, reason="is for JAX")
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_the_step_lowers_for_a_tpu_without_calls_to_the_host(traced, config, precision):
+    import jax
+
+    trainer, _ = traced(JaxDistribution(), precision=precision)
+    model, maker = trainer.model, trainer.maker
+    state = tuple([v.value for v in group] for group in training_state(model))
+    for length in (13, 32):
+        batch = next(b for b in trainer.plan if b.context_length == length)
+        data = maker.inputs(batch), maker.targets(batch)
+        exported = jax.export.export(jax.jit(model.train_step), platforms=["tpu"])(
+            state, data
+        )
+        module = exported.mlir_module()
+        assert "callback" not in module
+        # Every shape is known.
+        assert "tensor<?" not in module
+
+
+def free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+# Runs train.py and kills the process in the middle of the second round.
+KILLED = """
+import os, runpy, signal, sys
+from qanet.training.trainer import ProgressBar
+stepped = ProgressBar.step
+def killing(self, loss):
+    stepped(self, loss)
+    if self.progress.step + self.read + len(self.unread) == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+ProgressBar.step = killing
+sys.argv[0] = "train.py"
+runpy.run_path("train.py", run_name="__main__")
+"""
+
+
+def run_workers(scripts, arguments):
+    """Runs a worker with each of the scripts; gives their ends, one after the other."""
+    ports = free_ports(len(scripts))
+    cluster = {"worker": [f"127.0.0.1:{port}" for port in ports]}
+    workers = []
+    for index, script in enumerate(scripts):
+        task = {"type": "worker", "index": index}
+        environment = os.environ | {
+            "CUDA_VISIBLE_DEVICES": "-1",
+            "TF_CONFIG": json.dumps({"cluster": cluster, "task": task}),
+        }
+        workers.append(
+            subprocess.Popen(
+                [sys.executable, *script, *map(str, arguments)],
+                cwd=ROOT,
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                encoding="utf-8",
+            )
+        )
+    ends = []
+    for worker in workers:
+        output, errors = worker.communicate(timeout=600)
+        ends.append(SimpleNamespace(code=worker.returncode, out=output, err=errors))
+    return ends
+
+
+def rows_of(directory):
+    with (directory / "history.csv").open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.skipif(ON_JAX, reason="is for TensorFlow")
+@pytest.mark.skipif(os.name != "posix", reason="kill -9 needs POSIX signals")
+def test_two_workers_train_like_one_although_one_of_them_dies(
+    trained, tiny_arguments, tmp_path
+):
+    directory = tmp_path / "run"
+    output = ["--output", directory]
+    strategy = ["--set", "distribution.strategy=multi_worker"]
+    first, second = run_workers(
+        [["train.py"], ["-c", KILLED]], [*tiny_arguments, *strategy, *output]
+    )
+    assert second.code == -signal.SIGKILL, second.err
+    assert first.code == 2, first.err
+    message = "error: another worker has stopped or cannot be reached"
+    assert first.err.splitlines()[-1].startswith(message)
+    assert "Traceback" not in first.err
+    assert [row["step"] for row in rows_of(directory)] == ["2"]
+
+    first, second = run_workers([["train.py"]] * 2, ["--resume", *output])
+    assert first.code == 0, first.err
+    assert second.code == 0, second.err
+    assert "resumed at step 2" in first.out
+    assert "replicas: 2" in first.out
+    # One of them writes and speaks.
+    assert second.out == ""
+    for one, other in zip(rows_of(directory), rows_of(trained.directory), strict=True):
+        assert one["step"] == other["step"]
+        assert float(one["loss"]) == pytest.approx(float(other["loss"]), abs=1e-4)
+        assert one["f1"] == other["f1"]
+    metrics = (directory / "metrics.json").read_text()
+    assert metrics == (trained.directory / "metrics.json").read_text()
