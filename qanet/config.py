@@ -145,6 +145,8 @@ class QANetConfig(Section):
         position_scale: amplitude of the position signal; the paper has 1.
         position_per_block: add the position signal in every block, not once a stack.
         final_norm: normalise the output of each stack.
+        initializer: start of the weight matrices; `glorot` fits the spread to each
+            matrix's sizes, `truncated_normal` has a deviation of 0.02 for all.
     """
 
     name: Literal["qanet"] = "qanet"
@@ -170,6 +172,7 @@ class QANetConfig(Section):
     position_scale: PositiveFloat = 0.3
     position_per_block: bool = False
     final_norm: bool = True
+    initializer: Literal["glorot", "truncated_normal"] = "glorot"
 
     @model_validator(mode="after")
     def _check_width(self) -> Self:

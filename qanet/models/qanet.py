@@ -17,7 +17,7 @@ def build_qanet(config: QANetConfig, sizes: EmbeddingSizes) -> keras.Model:
     """Builds the model of the paper's figure 1, from bottom to top.
 
     Args:
-        config: sizes, passes and dropout rates.
+        config: sizes, passes, dropout rates and start.
         sizes: sizes of the vocabulary that the embeddings stand on.
 
     Returns:
@@ -105,11 +105,27 @@ def build_qanet(config: QANetConfig, sizes: EmbeddingSizes) -> keras.Model:
     start_logits, end_logits = SpanPointer(name="pointer")(
         m0, m1, m2, inputs.context_mask
     )
-    return keras.Model(
+    model = keras.Model(
         inputs.tensors,
         {"start_logits": start_logits, "end_logits": end_logits},
         name="qanet",
     )
+    if config.initializer == "truncated_normal":
+        _redraw_matrices(model)
+    return model
+
+
+def _redraw_matrices(model: keras.Model) -> None:
+    """Draws every matrix but the embeddings from one truncated normal distribution.
+
+    Its deviation of 0.02, cut at twice that, is the same for matrices of any size
+    (Devlin et al., 2019). Done on the whole model, so that layers need not know of it.
+    """
+    for variable in model.trainable_variables:
+        if len(variable.shape) > 1 and variable.name != "table":
+            # A new one each time: one alone would give equal shapes equal values.
+            initializer = keras.initializers.TruncatedNormal(stddev=0.02)
+            variable.assign(initializer(variable.shape, dtype=variable.dtype))
 
 
 def qanet_flops(

@@ -272,6 +272,40 @@ def test_parameter_count_of_the_paper():
     assert counted == count_parameters(config, sizes) == 2_259_676
 
 
+def start_of(seed, **changes):
+    """The first weights under a seed, tables included, by path."""
+    keras.utils.set_random_seed(seed)
+    model = build_qanet(tiny(**changes), with_sizes(pretrained=False))
+    return {w.path: ops.convert_to_numpy(w) for w in model.trainable_variables}
+
+
+def test_truncated_normal_draws_every_matrix_and_nothing_else():
+    glorot, truncated = start_of(1), start_of(1, initializer="truncated_normal")
+
+    drawn = []
+    for path, value in truncated.items():
+        if value.ndim == 1 or path.endswith("table"):
+            np.testing.assert_array_equal(value, glorot[path], err_msg=path)
+        else:
+            assert 0 < np.max(np.abs(value)) <= 0.04, path
+            drawn.append(value.ravel())
+    # The normal deviation, 0.02, times that of one cut at two deviations.
+    assert np.std(np.concatenate(drawn)) == pytest.approx(0.0176, rel=0.05)
+    # Equal shapes do not get equal values.
+    assert len({value[:4].tobytes() for value in drawn}) == len(drawn)
+
+
+def test_truncated_normal_follows_from_the_seed():
+    first, again, other = (
+        start_of(seed, initializer="truncated_normal") for seed in (1, 1, 2)
+    )
+
+    for path, value in first.items():
+        np.testing.assert_array_equal(value, again[path], err_msg=path)
+        if np.ptp(value):
+            assert not np.array_equal(value, other[path]), path
+
+
 def test_context_and_question_share_one_encoder_and_all_passes_another():
     three, five = (build_qanet(tiny(passes=passes), SIZES) for passes in (3, 5))
 
