@@ -145,6 +145,8 @@ class QANetConfig(Section):
         position_scale: amplitude of the position signal; the paper has 1.
         position_per_block: add the position signal in every block, not once a stack.
         final_norm: normalise the output of each stack.
+        preactivation: apply the ReLU of a convolution to its input, as the authors'
+            released code does, instead of to its output.
         initializer: start of the weight matrices; `glorot` fits the spread to each
             matrix's sizes, `truncated_normal` has a deviation of 0.02 for all.
     """
@@ -172,6 +174,7 @@ class QANetConfig(Section):
     position_scale: PositiveFloat = 0.3
     position_per_block: bool = False
     final_norm: bool = True
+    preactivation: bool = False
     initializer: Literal["glorot", "truncated_normal"] = "glorot"
 
     @model_validator(mode="after")

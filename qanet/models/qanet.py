@@ -35,6 +35,7 @@ def build_qanet(config: QANetConfig, sizes: EmbeddingSizes) -> keras.Model:
         "position_scale": config.position_scale,
         "position_per_block": config.position_per_block,
         "final_norm": config.final_norm,
+        "preactivation": config.preactivation,
     }
 
     # Input embedding: [word; characters], highway, projection to the model's width.

@@ -17,9 +17,11 @@ def x(rng):
 
 
 @pytest.mark.parametrize("kernel_size", [1, 2, 3, 7])
-@pytest.mark.parametrize("filters", [8, 3])
-def test_against_numpy(kernel_size, filters, x, randomise, reference):
-    layer = DepthwiseSeparableConv1D(filters, kernel_size)
+@pytest.mark.parametrize(
+    ("filters", "preactivation"), [(8, False), (3, False), (3, True)]
+)
+def test_against_numpy(kernel_size, filters, preactivation, x, randomise, reference):
+    layer = DepthwiseSeparableConv1D(filters, kernel_size, preactivation=preactivation)
     layer.build(x.shape)
     weights = randomise(layer)
 
@@ -27,7 +29,8 @@ def test_against_numpy(kernel_size, filters, x, randomise, reference):
 
     assert layer.compute_output_shape(x.shape) == output.shape
     for actual, text, length in zip(output, x, LENGTHS, strict=True):
-        expected = reference.convolution(text[:length].astype("float64"), weights)
+        text = text[:length].astype("float64")
+        expected = reference.convolution(text, weights, preactivation)
         np.testing.assert_allclose(actual[:length], expected, atol=1e-5)
 
 
@@ -73,9 +76,9 @@ def test_no_gradient_reaches_padding(x, randomise, gradients):
 
 
 def test_round_trip(x, check_round_trip):
-    layer = DepthwiseSeparableConv1D(3, 5, activation="tanh")
-
-    check_round_trip(layer, x, mask=MASK)
+    for preactivation in (False, True):
+        layer = DepthwiseSeparableConv1D(3, 5, "tanh", preactivation)
+        check_round_trip(layer, x, mask=MASK)
 
 
 def test_mixed_bfloat16(mixed_bfloat16, x, randomise, reference):
