@@ -137,6 +137,8 @@ class QANetConfig(Section):
         highway_before_projection: run the highway network at the width of the joined
             embeddings, as the paper does, instead of at the model's width.
         word_dropout, character_dropout: dropout rates of the embeddings.
+        embedding_dropout: what these rates drop: single `elements` of the vectors, or
+            whole `types`, a word or a character at all its places in the batch.
         dropout: dropout rate of every sub-layer.
         survival: probability that the last sub-layer of a stack takes part in a
             training step (stochastic depth).
@@ -167,6 +169,7 @@ class QANetConfig(Section):
     highway_before_projection: bool = True
     word_dropout: Rate = 0.1
     character_dropout: Rate = 0.05
+    embedding_dropout: Literal["elements", "types"] = "elements"
     dropout: Rate = 0.1
     survival: Probability = 0.9
     embedding_norm: bool = True

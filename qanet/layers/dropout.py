@@ -12,18 +12,17 @@ import numpy as np
 from keras import ops
 
 
-def hash_uniform_bits(count, seed, first=0):
-    """Pseudo-random 32-bit integers from a counter and a seed.
+def hash_uniform_bits(numbers, seed):
+    """Pseudo-random 32-bit integers from numbers, equal for equal ones, and a seed.
 
     Args:
-        count: how many integers.
+        numbers: integer tensor.
         seed: uint32 tensor `(2,)`.
-        first: where the counter begins.
 
     Returns:
-        uint32 tensor `(count,)`.
+        uint32 tensor of the shape of `numbers`.
     """
-    x = ops.cast(ops.arange(count, dtype="int32") + first, "uint32")
+    x = ops.cast(numbers, "uint32")
     x = x * np.uint32(0x9E3779B9) + seed[0]
     # Two rounds: the second part of the seed must not merely shift the sequence of
     # the first, or neighbouring steps would share their noise.
@@ -52,9 +51,8 @@ def keep_mask(shape, rate, seed):
     count = 1
     for size in shape:
         count = count * size
-    threshold = np.uint32(round(rate * 2**32))
-    bits = hash_uniform_bits(count, seed, first=count * _replica())
-    return ops.reshape(bits >= threshold, shape)
+    numbers = ops.arange(count, dtype="int32") + count * _replica()
+    return ops.reshape(_keep(numbers, rate, seed), shape)
 
 
 def _replica():
@@ -65,6 +63,51 @@ def _replica():
 
     replica = tf.distribute.get_replica_context()
     return replica.replica_id_in_sync_group if replica else 0
+
+
+def _keep(numbers, rate, seed):
+    return hash_uniform_bits(numbers, seed) >= np.uint32(round(rate * 2**32))
+
+
+def _drop(x, keep, rate):
+    return ops.where(keep, x * (1.0 / (1.0 - rate)), ops.zeros((), dtype=x.dtype))
+
+
+def drop_types(vectors, types, rate, seed):
+    """Sets the vectors of some types to zero and scales those of the others up.
+
+    Whether a type is dropped follows from its number and the seed alone, so it is
+    dropped wherever it stands (Gal and Ghahramani, 2016).
+
+    Args:
+        vectors: float tensor `(..., width)`.
+        types: integer tensor `(...)`, the type of each vector.
+        rate: probability that a type is dropped, in [0, 1).
+        seed: uint32 tensor `(2,)`.
+
+    Returns:
+        Tensor of the shape and dtype of `vectors`.
+    """
+    keep = ops.expand_dims(_keep(types, rate, seed), -1)
+    return _drop(vectors, keep, rate)
+
+
+@keras.saving.register_keras_serializable(package="qanet")
+class StepSeed(keras.layers.Layer):
+    """A seed for calls that are to drop the same in one step, and other in the next.
+
+    Input: any tensor; it only gives the layer its place in a model.
+    Output: uint32 tensor `(2,)`, new at each call in training, else zero.
+    """
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.seed_generator = keras.random.SeedGenerator()
+
+    def call(self, x, training=False):
+        if not training:
+            return ops.zeros((2,), dtype="uint32")
+        return ops.cast(self.seed_generator.next(), "uint32")
 
 
 @keras.saving.register_keras_serializable(package="qanet")
@@ -90,10 +133,7 @@ class Dropout(keras.layers.Layer):
         if not training or not self.rate:
             return x
         seed = ops.cast(self.seed_generator.next(), "uint32")
-        keep = keep_mask(ops.shape(x), self.rate, seed)
-        return ops.where(
-            keep, x * (1.0 / (1.0 - self.rate)), ops.zeros((), dtype=x.dtype)
-        )
+        return _drop(x, keep_mask(ops.shape(x), self.rate, seed), self.rate)
 
     def compute_output_shape(self, input_shape):
         return input_shape

@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from qanet.layers.dropout import drop_types
+
 PADDING = 0
 UNKNOWN = 1
 
@@ -22,16 +24,20 @@ class WordEmbedding(keras.layers.Layer):
         rows: number of rows of the table, padding and unknown included.
         width: size of a vector.
         trainable_rows: train the whole table (for use without pretrained vectors).
+        type_dropout: probability that a row is dropped in a training step, at all its
+            places; the words without a vector, which share a row, fall together.
 
-    Input: integer tensor `(batch, length)` of row numbers.
+    Input: integer tensor `(batch, length)` of row numbers; for `type_dropout` also a
+    seed, uint32 `(2,)`. Calls with equal seeds drop the same rows.
     Output: float tensor `(batch, length, width)`.
     """
 
-    def __init__(self, rows, width, trainable_rows=False, **kwargs):
+    def __init__(self, rows, width, trainable_rows=False, type_dropout=0.0, **kwargs):
         super().__init__(**kwargs)
         self.rows = rows
         self.width = width
         self.trainable_rows = trainable_rows
+        self.type_dropout = type_dropout
 
     def build(self, input_shape):
         self.table = self.add_weight(
@@ -52,13 +58,15 @@ class WordEmbedding(keras.layers.Layer):
         """Sets the pretrained rows, a float array `(rows, width)`."""
         self.table.assign(table)
 
-    def call(self, rows):
+    def call(self, rows, seed=None, training=False):
         vectors = ops.take(self.table, rows, axis=0)
-        rows = ops.expand_dims(rows, -1)
+        column = ops.expand_dims(rows, -1)
         vectors = ops.where(
-            rows == UNKNOWN, ops.convert_to_tensor(self.unknown), vectors
+            column == UNKNOWN, ops.convert_to_tensor(self.unknown), vectors
         )
-        return ops.where(rows == PADDING, ops.zeros((), dtype=vectors.dtype), vectors)
+        if training and self.type_dropout:
+            vectors = drop_types(vectors, rows, self.type_dropout, seed)
+        return ops.where(column == PADDING, ops.zeros((), dtype=vectors.dtype), vectors)
 
     def compute_output_shape(self, input_shape):
         return (*input_shape, self.width)
@@ -69,6 +77,7 @@ class WordEmbedding(keras.layers.Layer):
             "rows": self.rows,
             "width": self.width,
             "trainable_rows": self.trainable_rows,
+            "type_dropout": self.type_dropout,
         }
 
 
@@ -90,17 +99,29 @@ class CharacterEmbedding(keras.layers.Layer):
         width: size of a character vector.
         filters: size of the output; 0 takes the maximum of the character vectors.
         kernel_size: characters that a filter sees.
+        type_dropout: probability that a character's vector is dropped in a training
+            step, in all words.
 
-    Input: integer tensor `(batch, length, characters_per_word)`.
+    Input: integer tensor `(batch, length, characters_per_word)`; for `type_dropout`
+    also a seed, uint32 `(2,)`. Calls with equal seeds drop the same characters.
     Output: float tensor `(batch, length, filters or width)`.
     """
 
-    def __init__(self, characters, width, filters=0, kernel_size=5, **kwargs):
+    def __init__(
+        self,
+        characters,
+        width,
+        filters=0,
+        kernel_size=5,
+        type_dropout=0.0,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         self.characters = characters
         self.width = width
         self.filters = filters
         self.kernel_size = kernel_size
+        self.type_dropout = type_dropout
 
     def build(self, input_shape):
         self.table = self.add_weight(
@@ -123,21 +144,25 @@ class CharacterEmbedding(keras.layers.Layer):
                 initializer=keras.initializers.Constant(-1.3 * deviation),
             )
 
-    def call(self, characters):
+    def call(self, characters, seed=None, training=False):
+        table = ops.convert_to_tensor(self.table)
+        if training and self.type_dropout:
+            types = ops.arange(self.characters)
+            table = drop_types(table, types, self.type_dropout, seed)
         real = ops.expand_dims(characters != PADDING, -1)
         if self.filters:
-            x = self._convolve(characters)
+            x = self._convolve(table, characters)
         else:
-            x = ops.take(self.table, characters, axis=0)
+            x = ops.take(table, characters, axis=0)
         lowest = ops.cast(-3e4, x.dtype)
         x = ops.max(ops.where(real, x, lowest), axis=2)
         # A word without characters (padding) has no maximum.
         return ops.where(ops.any(real, axis=2), x, ops.zeros((), dtype=x.dtype))
 
-    def _convolve(self, characters):
+    def _convolve(self, table, characters):
         size = ops.shape(characters)[2]
-        known = ops.cast(ops.arange(self.characters) != PADDING, self.table.dtype)
-        table = self.table * ops.expand_dims(known, -1)
+        known = ops.cast(ops.arange(self.characters) != PADDING, table.dtype)
+        table = table * ops.expand_dims(known, -1)
         before = (self.kernel_size - 1) // 2
         padding = (before, self.kernel_size - 1 - before)
         padded = ops.pad(characters, ((0, 0), (0, 0), padding))
@@ -157,4 +182,5 @@ class CharacterEmbedding(keras.layers.Layer):
             "width": self.width,
             "filters": self.filters,
             "kernel_size": self.kernel_size,
+            "type_dropout": self.type_dropout,
         }

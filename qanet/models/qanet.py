@@ -5,7 +5,7 @@ import keras
 
 from qanet.config import QANetConfig
 from qanet.layers.context_query_attention import ContextQueryAttention
-from qanet.layers.dropout import Dropout
+from qanet.layers.dropout import Dropout, StepSeed
 from qanet.layers.embedding import CharacterEmbedding, WordEmbedding
 from qanet.layers.encoder import EncoderStack
 from qanet.layers.highway import Highway
@@ -38,19 +38,35 @@ def build_qanet(config: QANetConfig, sizes: EmbeddingSizes) -> keras.Model:
         "preactivation": config.preactivation,
     }
 
+    # What embedding dropout drops. Context and question are embedded by a call each;
+    # with a seed in common both lose the same types.
+    rates, none = (config.word_dropout, config.character_dropout), (0.0, 0.0)
+    if config.embedding_dropout == "types":
+        type_rates, element_rates = rates, none
+        word_seed = StepSeed(name="word_seed")(inputs.context_words)
+        character_seed = StepSeed(name="character_seed")(inputs.context_words)
+    else:
+        type_rates, element_rates = none, rates
+        word_seed = character_seed = None
+
     # Input embedding: [word; characters], highway, projection to the model's width.
     words = WordEmbedding(
-        sizes.rows, sizes.width, trainable_rows=not sizes.pretrained, name="words"
+        sizes.rows,
+        sizes.width,
+        trainable_rows=not sizes.pretrained,
+        type_dropout=type_rates[0],
+        name="words",
     )
     characters = CharacterEmbedding(
         sizes.characters,
         config.character_width,
         config.character_filters,
         config.character_kernel,
+        type_rates[1],
         name="characters",
     )
-    word_dropout = Dropout(config.word_dropout, name="word_dropout")
-    character_dropout = Dropout(config.character_dropout, name="character_dropout")
+    word_dropout = Dropout(element_rates[0], name="word_dropout")
+    character_dropout = Dropout(element_rates[1], name="character_dropout")
     join = keras.layers.Concatenate(name="word_and_characters")
     highway = Highway(config.highway_layers, config.dropout, name="highway")
     project = keras.layers.Dense(config.width, use_bias=False, name="projection")
@@ -63,7 +79,10 @@ def build_qanet(config: QANetConfig, sizes: EmbeddingSizes) -> keras.Model:
 
     def encode(word_rows, spelling, mask):
         x = join(
-            [word_dropout(words(word_rows)), character_dropout(characters(spelling))]
+            [
+                word_dropout(words(word_rows, word_seed)),
+                character_dropout(characters(spelling, character_seed)),
+            ]
         )
         if config.highway_before_projection:
             x = project(highway(x))

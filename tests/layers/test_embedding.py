@@ -1,9 +1,11 @@
 """Tests of qanet.layers.embedding."""
 
+import keras
 import numpy as np
 import pytest
 from keras import ops
 
+from qanet.layers.dropout import StepSeed, drop_types
 from qanet.layers.embedding import CharacterEmbedding, WordEmbedding
 
 ROWS = np.array([[2, 4, 1, 2, 0], [1, 3, 0, 0, 0]], "int32")
@@ -126,11 +128,81 @@ def test_null_character_row_has_no_effect_and_learns_nothing(
     assert np.any(table_gradient[1:] != 0.0)
 
 
+# Dropout of whole types, with a seed under which some fall and some do not.
+
+SEED = np.array([3, 1], "uint32")
+
+
+def scales_of_types(layer, count):
+    """The factor, 0 or 2 at rate 0.5, of each of the first types under `SEED`."""
+    scales = drop_types(ops.ones((count, 1)), ops.arange(count), 0.5, SEED)
+    scales = ops.convert_to_numpy(scales)
+    assert set(scales[1:].ravel().tolist()) == {0.0, 2.0}
+    return scales
+
+
+@pytest.mark.parametrize("trainable_rows", [False, True])
+def test_dropped_words_have_no_vector(trainable_rows, randomise):
+    layer = WordEmbedding(5, 3, trainable_rows, type_dropout=0.5)
+    layer.build(ROWS.shape)
+    randomise(layer)
+
+    output = ops.convert_to_numpy(layer(ROWS, SEED, training=True))
+
+    whole = ops.convert_to_numpy(layer(ROWS, SEED))
+    np.testing.assert_allclose(output, whole * scales_of_types(layer, 5)[ROWS])
+
+
+@pytest.mark.parametrize("filters", [0, 4])
+def test_dropped_characters_have_no_vector(filters, randomise, reference):
+    layer = CharacterEmbedding(6, 3, filters, 3, type_dropout=0.5)
+    layer.build(SPELLINGS.shape)
+    weights = randomise(layer)
+
+    output = ops.convert_to_numpy(layer(SPELLINGS, SEED, training=True))
+    whole = ops.convert_to_numpy(layer(SPELLINGS, SEED))
+
+    dropped = weights | {"table": weights["table"] * scales_of_types(layer, 6)}
+    for result, values in ((output, dropped), (whole, weights)):
+        expected = reference.character_embedding(SPELLINGS[0], values, filters, 3)
+        np.testing.assert_allclose(result[0], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("precision", ["float32", "mixed_bfloat16"])
+@pytest.mark.parametrize(
+    ("layer", "rows"),
+    [
+        (lambda dtype: WordEmbedding(300, 1, True, 0.5, dtype=dtype), (99,)),
+        (lambda dtype: CharacterEmbedding(300, 1, 0, 1, 0.5, dtype=dtype), (99, 1)),
+        (lambda dtype: CharacterEmbedding(300, 1, 2, 1, 0.5, dtype=dtype), (99, 1)),
+    ],
+    ids=["words", "characters", "convolved"],
+)
+def test_compiled_steps_drop_the_same_in_two_texts_and_other_types_each_time(
+    layer, rows, precision
+):
+    keras.utils.set_random_seed(5)
+    layer, x = layer(precision), keras.Input(rows, dtype="int32")
+    seed = StepSeed()(x)
+    one, two = layer(x, seed), layer(x[:, ::-1], seed)[:, ::-1]
+    model = keras.Model(x, {"text": one, "difference": one - two})
+    losses = {"text": "mse", "difference": "mse"}
+    model.compile(keras.optimizers.SGD(0.0), losses, jit_compile=True)
+    numbers = np.arange(2 * 99).reshape(2, *rows) + 2
+    zeros = np.zeros((2, 99, layer.compute_output_shape((1, *rows))[-1]))
+    targets = {"text": zeros, "difference": zeros}
+
+    logs = [model.train_on_batch(numbers, targets, return_dict=True) for _ in "123"]
+
+    assert all(step["difference_loss"] == 0.0 for step in logs)
+    assert len({float(step["text_loss"]) for step in logs}) == 3
+
+
 def test_round_trip(check_round_trip):
     check_round_trip(WordEmbedding(5, 3), ROWS)
-    check_round_trip(WordEmbedding(5, 3, trainable_rows=True), ROWS)
+    check_round_trip(WordEmbedding(5, 3, True, type_dropout=0.5), ROWS)
     check_round_trip(CharacterEmbedding(6, 3, 4, 3), SPELLINGS)
-    check_round_trip(CharacterEmbedding(6, 3), SPELLINGS)
+    check_round_trip(CharacterEmbedding(6, 3, type_dropout=0.5), SPELLINGS)
 
 
 @pytest.mark.parametrize("filters", [0, 4])
