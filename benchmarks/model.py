@@ -75,7 +75,7 @@ def random_batch(batch: int, length: int) -> tuple[dict, dict]:
             dtype=np.int32,
         )
     targets = {
-        name: rng.integers(0, length, batch, dtype=np.int32)
+        name: np.eye(length, dtype=np.float32)[rng.integers(0, length, batch)]
         for name in ("start_logits", "end_logits")
     }
     return inputs, targets

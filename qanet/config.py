@@ -203,6 +203,8 @@ class TrainingConfig(Section):
         beta_1, beta_2, epsilon: Adam's constants.
         clip_norm: upper bound of the gradient's global norm.
         l2: weight of the L2 penalty on matrices (not on biases and norm scales).
+        label_noise: probability that an answer whose words stand several times in its
+            context was marked at a wrong place; the loss allows for it.
         ema_decay: decay of the exponential moving average of the weights, which
             serves every evaluation; ramped up from 0.1 over the first steps.
         evaluate_every: steps between evaluations on dev; a checkpoint is kept at each.
@@ -225,6 +227,7 @@ class TrainingConfig(Section):
     epsilon: PositiveFloat = 1e-7
     clip_norm: PositiveFloat = 5.0
     l2: NonNegativeFloat = 3e-7
+    label_noise: Rate = 0.0
     ema_decay: Rate = 0.9999
     evaluate_every: PositiveInt = 1000
     evaluation_questions: NonNegativeInt = 0

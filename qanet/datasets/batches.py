@@ -19,6 +19,9 @@ READING_WINDOW = 1000
 
 NO_ITEM = -1
 
+# Items whose answers are looked for in one go, to bound the memory.
+CHUNK = 1000
+
 
 @dataclass(frozen=True)
 class Windows:
@@ -177,18 +180,58 @@ class BatchMaker:
         features: tokenised examples.
         table: what the vocabulary makes of the words of `features`.
         windows: the items that plans speak of.
+        label_noise: probability that an answer whose words stand several times in its
+            window was marked at a wrong one of these places.
     """
 
-    def __init__(self, features: Features, table: WordTable, windows: Windows):
+    def __init__(
+        self,
+        features: Features,
+        table: WordTable,
+        windows: Windows,
+        label_noise: float = 0.0,
+    ):
         self.features = features
         self.table = table
         self.windows = windows
+        self.label_noise = label_noise
         contexts = features.context_of[windows.examples]
         self._context_begins = features.context_splits[contexts] + windows.offsets
         self._question_begins = features.question_splits[windows.examples]
         self._question_lengths = features.question_lengths[windows.examples]
         self._starts = features.starts[windows.examples] - windows.offsets
         self._ends = features.ends[windows.examples] - windows.offsets
+        self._other_places = self._find_other_places() if label_noise else {}
+
+    def _find_other_places(self) -> dict[int, np.ndarray]:
+        """Where else in its window the words of an item's answer stand.
+
+        Returns:
+            The first tokens of these places, by item, for the items that have any.
+        """
+        found = {}
+        for begin in range(0, len(self.windows), CHUNK):
+            items = np.arange(begin, min(begin + CHUNK, len(self.windows)))
+            starts, lengths = self._starts[items], self.windows.lengths[items]
+            sizes = self._ends[items] - starts
+            # The padding, which no answer holds, is as long as any answer.
+            words = _padded(
+                self.features.context_words,
+                self._context_begins[items],
+                lengths,
+                lengths.max() + sizes.max(),
+            )
+            first_words = words[np.arange(len(items)), starts]
+            rows, places = np.nonzero(words == first_words[:, None])
+            for i in range(1, sizes.max() + 1):
+                same = words[rows, places + i] == words[rows, starts[rows] + i]
+                same |= i > sizes[rows]
+                rows, places = rows[same], places[same]
+            other = places != starts[rows]
+            rows, places = rows[other], places[other]
+            for row in np.unique(rows):
+                found[begin + int(row)] = places[rows == row]
+        return found
 
     def inputs(self, batch: PlannedBatch) -> dict[str, np.ndarray]:
         """The model's inputs, as `qanet.models.inputs` describes them."""
@@ -213,11 +256,26 @@ class BatchMaker:
         }
 
     def targets(self, batch: PlannedBatch) -> dict[str, np.ndarray]:
-        """Start and end token within the window, int32 `(batch,)` each."""
-        return {
-            "start_logits": self._starts[batch.items].astype(np.int32),
-            "end_logits": self._ends[batch.items].astype(np.int32),
-        }
+        """Weights of the window's tokens as start and as end, which sum to one.
+
+        All weight is on the marked token, but for the `label_noise` that the other
+        places of the answer's words share (see `qanet.training.loss`).
+
+        Returns:
+            float32 `(batch, context_length)` each.
+        """
+        items, rows = batch.items, np.arange(len(batch.items))
+        starts, ends = np.zeros((2, len(rows), batch.context_length), dtype=np.float32)
+        starts[rows, self._starts[items]] = 1.0
+        ends[rows, self._ends[items]] = 1.0
+        for row, item in enumerate(items):
+            if item in self._other_places:
+                places = self._other_places[item]
+                size = self._ends[item] - self._starts[item]
+                for weights, others in ((starts, places), (ends, places + size)):
+                    weights[row] *= 1.0 - self.label_noise
+                    weights[row, others] = self.label_noise / len(others)
+        return {"start_logits": starts, "end_logits": ends}
 
 
 def _padded(

@@ -28,6 +28,7 @@ from qanet.reader import Reader
 from qanet.run import Run, build_run_model, embedding_sizes
 from qanet.training.checkpoint import Progress, restore_checkpoint, save_checkpoint
 from qanet.training.distribution import Distribution
+from qanet.training.loss import span_loss
 from qanet.training.optimizer import AveragedAdam, averaged_weights, regularise
 
 # Seconds between two looks at the loss.
@@ -77,7 +78,7 @@ class Trainer:
                 "another file or raise it"
             )
         table = data.vocabulary.table(data.train.words)
-        self.maker = BatchMaker(data.train, table, windows)
+        self.maker = BatchMaker(data.train, table, windows, training.label_noise)
         self.plan = plan_training(
             windows, config.data, training.batch_size, training.steps, training.seed
         )
@@ -220,20 +221,17 @@ def _number(scalar) -> float:
 
 def compile_model(model: keras.Model, config: Config) -> None:
     """Gives the model its loss, -log p_start - log p_end, and its optimizer."""
-    cross_entropy = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     names = ("start_logits", "end_logits")
     model.compile(
         optimizer=AveragedAdam(config.training),
-        loss=dict.fromkeys(names, cross_entropy),
+        loss=dict.fromkeys(names, span_loss),
         jit_compile=True,
     )
     # Now and not at the first step, so that a checkpoint finds the optimizer's
     # variables and a strategy the metrics'.
     model.optimizer.build(model.trainable_variables)
-    model.compute_loss(
-        y=dict.fromkeys(names, np.zeros(1, "int32")),
-        y_pred=dict.fromkeys(names, np.zeros((1, 1), "float32")),
-    )
+    ones = dict.fromkeys(names, np.ones((1, 1), "float32"))
+    model.compute_loss(y=ones, y_pred=ones)
 
 
 class ProgressBar:

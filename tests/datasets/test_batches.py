@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qanet.config import DataConfig, VocabularyConfig
+from qanet.datasets import batches
 from qanet.datasets.batches import (
     NO_ITEM,
     READING_WINDOW,
@@ -411,6 +412,14 @@ def test_a_word_without_a_vector_keeps_its_characters():
     assert inputs["context_characters"][0, 3].tolist() == [0, 0, 0]
 
 
+def one_token(weights):
+    """The token that has all the weight."""
+    assert weights.dtype == np.float32
+    (token,) = np.flatnonzero(weights)
+    assert weights[token] == 1.0
+    return token
+
+
 def test_targets_count_from_the_window():
     config = data_config(4, answer_limit=2)
     texts = [(10, (5, 6)), (10, (9, 9)), (3, (0, 1))]
@@ -419,10 +428,9 @@ def test_targets_count_from_the_window():
     maker = BatchMaker(features, vocabulary().table(features.words), windows)
     batch = PlannedBatch(np.array([2, 0, 1]), 4, 5)
     targets, inputs = maker.targets(batch), maker.inputs(batch)
-    assert {array.dtype for array in targets.values()} == {np.dtype("int32")}
     words = vocabulary()
     for row, item in enumerate(batch.items):
-        begin, end = targets["start_logits"][row], targets["end_logits"][row]
+        begin, end = (one_token(weights[row]) for weights in targets.values())
         first, last = texts[item][1]
         assert (begin, end) == (
             first - windows.offsets[item],
@@ -431,6 +439,86 @@ def test_targets_count_from_the_window():
         gold = text(10, item).split()[first : last + 1]
         rows = inputs["context_words"][row, begin : end + 1].tolist()
         assert rows == [words.row(word) for word in gold]
+
+
+def noisy_maker(contexts, answers, config, label_noise=0.25):
+    """A maker for contexts of one-letter words and answers, first and last token."""
+    examples = [
+        Example(
+            str(i), "Who?", " ".join(words), (Span(" ".join(words[a : b + 1]), 2 * a),)
+        )
+        for i, (words, (a, b)) in enumerate(zip(contexts, answers, strict=True))
+    ]
+    features = build_features(examples)
+    windows = training_windows(features, config, seed=0)
+    table = vocabulary().table(features.words)
+    return BatchMaker(features, table, windows, label_noise)
+
+
+@pytest.mark.parametrize(
+    ("context", "answer", "starts", "ends"),
+    [
+        # Once.
+        ("abcd", (1, 2), {1: 1}, {2: 1}),
+        # Its parts alone are no occurrences, nor is a part at the end of the text.
+        ("abcbdcab", (1, 2), {1: 1}, {2: 1}),
+        ("abcxcbab", (0, 2), {0: 1}, {2: 1}),
+        ("abab", (0, 1), {0: 0.75, 2: 0.25}, {1: 0.75, 3: 0.25}),
+        ("abxab", (3, 4), {3: 0.75, 0: 0.25}, {4: 0.75, 1: 0.25}),
+        ("axaya", (2, 2), {2: 0.75, 0: 0.125, 4: 0.125}, {2: 0.75, 0: 0.125, 4: 0.125}),
+        # Letters differ in case, and have no vectors of their own.
+        ("xXyx", (0, 0), {0: 0.75, 3: 0.25}, {0: 0.75, 3: 0.25}),
+        # Overlapping.
+        ("aaa", (0, 1), {0: 0.75, 1: 0.25}, {1: 0.75, 2: 0.25}),
+    ],
+)
+def test_other_places_of_an_answer_share_the_label_noise(context, answer, starts, ends):
+    maker = noisy_maker([context], [answer], data_config(8))
+    targets = maker.targets(PlannedBatch(np.array([0]), 8, 5))
+    for name, expected in (("start_logits", starts), ("end_logits", ends)):
+        (weights,) = targets[name].tolist()
+        assert {i: w for i, w in enumerate(weights) if w} == expected
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.text("ab", min_size=1, max_size=12).flatmap(
+            lambda words: st.tuples(
+                st.just(words),
+                st.integers(0, len(words) - 1),
+                st.integers(0, 3),
+            )
+        ),
+        min_size=1,
+        max_size=7,
+    ),
+    st.integers(1, 4),
+)
+def test_places_are_found_in_the_window_of_each_item(texts, chunk):
+    contexts = [words for words, _, _ in texts]
+    answers = [(first, min(first + n, len(words) - 1)) for words, first, n in texts]
+    config = data_config(5, 8, answer_limit=4)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batches, "CHUNK", chunk)
+        maker = noisy_maker(contexts, answers, config, 0.5)
+    items = np.arange(len(texts))[::-1]
+    targets = maker.targets(PlannedBatch(items, 8, 5))
+    for row, item in enumerate(items):
+        offset, length = maker.windows.offsets[item], maker.windows.lengths[item]
+        seen = contexts[item][offset : offset + length]
+        first, last = answers[item]
+        answer = contexts[item][first : last + 1]
+        first, last = first - offset, last - offset
+        others = {
+            i for i in range(length) if seen[i:].startswith(answer) and i != first
+        }
+        for name, marked in (("start_logits", first), ("end_logits", last)):
+            expected = np.zeros(8)
+            for place in others:
+                expected[place + marked - first] = 0.5 / len(others)
+            expected[marked] = 0.5 if others else 1.0
+            np.testing.assert_allclose(targets[name][row], expected, atol=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -490,4 +578,4 @@ def test_tf_data_delivers_the_same_batches(training):
     inputs, targets = dataset.element_spec
     assert inputs["context_words"].shape.as_list() == [2, None]
     assert inputs["question_characters"].shape.as_list() == [2, None, 3]
-    assert targets["start_logits"].shape.as_list() == [2]
+    assert targets["start_logits"].shape.as_list() == [2, None]

@@ -1,4 +1,4 @@
-"""The tests of layers and models once more, on JAX."""
+"""The tests of layers, models and loss once more, on JAX."""
 
 import importlib.util
 import os
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.skipif(keras.backend.backend() == "jax", reason="runs on JAX already")
 @pytest.mark.skipif(not importlib.util.find_spec("jax"), reason="JAX not installed")
-def test_layers_and_models_pass_on_jax():
+def test_layers_models_and_loss_pass_on_jax():
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     # Each operation is compiled for each shape, to be run once or twice.
     environment = {
@@ -24,7 +24,7 @@ def test_layers_and_models_pass_on_jax():
     }
 
     result = subprocess.run(
-        [*command, "tests/layers", "tests/models"],
+        [*command, "tests/layers", "tests/models", "tests/training/test_loss.py"],
         cwd=ROOT,
         env=os.environ | environment,
         stdout=subprocess.PIPE,

@@ -323,6 +323,12 @@ def test_seed_decides_on_first_weights_and_order(trainer, compiled_trainer, tmp_
     assert not np.array_equal(first[2], other[2])
 
 
+def test_label_noise_reaches_the_targets(trainer, compiled_trainer, tmp_path):
+    configure(trainer, label_noise=0.25)
+    other = Trainer(trainer.config, compiled_trainer.data, Run(tmp_path))
+    assert (trainer.maker.label_noise, other.maker.label_noise) == (0.0, 0.25)
+
+
 def test_no_example_to_train_on_is_a_users_mistake(compiled_trainer, tiny_config):
     examples = [Example("1", "Who?", "word " * 9, (Span("word " * 9, 0),))]
     features = build_features(examples)
