@@ -149,8 +149,8 @@ class QANetConfig(Section):
         final_norm: normalise the output of each stack.
         preactivation: apply the ReLU of a convolution to its input, as the authors'
             released code does, instead of to its output.
-        initializer: start of the weight matrices; `glorot` fits the spread to each
-            matrix's sizes, `truncated_normal` has a deviation of 0.02 for all.
+        initializer: start of the matrices above the embeddings; `glorot` fits the
+            spread to each one's sizes, `truncated_normal` has 0.02 for all.
     """
 
     name: Literal["qanet"] = "qanet"
