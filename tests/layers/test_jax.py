@@ -24,7 +24,13 @@ def test_layers_models_and_loss_pass_on_jax():
     }
 
     result = subprocess.run(
-        [*command, "tests/layers", "tests/models", "tests/training/test_loss.py"],
+        [
+            *command,
+            "tests/layers",
+            "tests/models",
+            "tests/training/test_loss.py",
+            "tests/training/test_distribution.py",
+        ],
         cwd=ROOT,
         env=os.environ | environment,
         stdout=subprocess.PIPE,

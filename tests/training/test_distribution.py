@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[2]
 ON_JAX = keras.backend.backend() == "jax"
 
 
-def over(replicas):
+def over(replicas, **options):
     """A distribution over some of the virtual devices."""
     if ON_JAX:
         return JaxDistribution(keras.distribution.list_devices()[:replicas])
@@ -39,7 +39,8 @@ def over(replicas):
     devices = tf.config.list_logical_devices("CPU")[:replicas]
     # The default way of reducing cannot be used with two numbers in one process.
     reduction = tf.distribute.ReductionToOneDevice()
-    return TensorFlowDistribution(tf.distribute.MirroredStrategy(devices, reduction))
+    strategy = tf.distribute.MirroredStrategy(devices, reduction)
+    return TensorFlowDistribution(strategy, **options)
 
 
 def changed(config, section, **settings):
@@ -56,17 +57,22 @@ def config(tiny_config):
 
 @pytest.fixture(scope="module")
 def train(config, training_data, tmp_path_factory):
-    """Trains from the start: the loss after each step, and what the end looks like."""
+    """Trains from the start; gives what was seen on the way and at the end."""
 
     def run(distribution, monkeypatch):
-        losses = []
+        losses, traces = [], []
 
         def noted(self, loss):
             losses.append(float(ops.convert_to_numpy(loss)))
             step(self, loss)
 
-        step = ProgressBar.step
+        def traced(self, *arguments):
+            traces.append(tuple(arguments[-1][0]["context_words"].shape))
+            return train_step(self, *arguments)
+
+        step, train_step = ProgressBar.step, keras.Model.train_step
         monkeypatch.setattr(ProgressBar, "step", noted)
+        monkeypatch.setattr(keras.Model, "train_step", traced)
         with distribution.scope():
             directory = tmp_path_factory.mktemp("run")
             trainer = Trainer(config, training_data, Run(directory), distribution)
@@ -80,6 +86,7 @@ def train(config, training_data, tmp_path_factory):
                 odd = trainer.reader.predict({k: v[:3] for k, v in inputs.items()})
         return SimpleNamespace(
             losses=losses,
+            traces=traces,
             history=trainer.progress.history,
             logits=np.asarray(outputs["start_logits"]),
             odd=np.asarray(odd["start_logits"]),
@@ -141,67 +148,33 @@ def test_no_tpu(config, monkeypatch):
     assert "\n" not in str(error.value)
 
 
-@pytest.fixture
-def traced(config, training_data, tmp_path, monkeypatch):
-    """Trains two rounds; gives the trainer and how often each step was traced."""
-
-    def run(distribution, **settings):
-        traces = []
-        train_step = keras.Model.train_step
-
-        def counted(self, *arguments):
-            shape = arguments[-1][0]["context_words"].shape
-            traces.append(tuple(shape))
-            return train_step(self, *arguments)
-
-        monkeypatch.setattr(keras.Model, "train_step", counted)
-        with distribution.scope():
-            trainer = Trainer(
-                changed(config, "training", **settings),
-                training_data,
-                Run(tmp_path),
-                distribution,
-            )
-            for _ in range(2):
-                list(trainer.train(trainer.maker, trainer.plan))
-        return trainer, traces
-
-    return run
+def test_the_step_is_traced_once_for_all_rounds(alone):
+    """On JAX that is one compilation for each of the two lengths."""
+    assert sorted(alone.traces) == ([(4, 13), (4, 32)] if ON_JAX else [(4, None)])
 
 
-def test_the_step_is_compiled_once_a_length_and_never_again(traced):
-    if ON_JAX:
-        distribution = JaxDistribution()
-    else:
-        import tensorflow as tf
-
-        strategy = tf.distribute.get_strategy()
-        distribution = TensorFlowDistribution(strategy, static_shapes=True)
-    _, traces = traced(distribution)
+@pytest.mark.skipif(ON_JAX, reason="shapes are always static on JAX")
+def test_static_shapes_are_traced_once_a_length_and_never_again(train, monkeypatch):
+    traces = train(over(1, static_shapes=True), monkeypatch).traces
     assert sorted(traces) == [(4, 13), (4, 32)]
-
-
-@pytest.mark.skipif(ON_JAX, reason="is for TensorFlow")
-def test_one_trace_serves_all_lengths_where_they_may_stay_open(traced, config):
-    _, traces = traced(make_distribution(config))
-    assert traces == [(4, None)]
 
 
 @pytest.mark.skipif(not ON_JAX, reason="is for JAX")
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_the_step_lowers_for_a_tpu_without_calls_to_the_host(traced, config, precision):
+def test_the_step_lowers_for_a_tpu_without_calls_to_the_host(
+    config, training_data, tmp_path, precision
+):
     import jax
 
-    trainer, _ = traced(JaxDistribution(), precision=precision)
+    config = changed(config, "training", precision=precision)
+    trainer = Trainer(config, training_data, Run(tmp_path), JaxDistribution())
     model, maker = trainer.model, trainer.maker
     state = tuple([v.value for v in group] for group in training_state(model))
     for length in (13, 32):
         batch = next(b for b in trainer.plan if b.context_length == length)
         data = maker.inputs(batch), maker.targets(batch)
-        exported = jax.export.export(jax.jit(model.train_step), platforms=["tpu"])(
-            state, data
-        )
-        module = exported.mlir_module()
+        step = jax.export.export(jax.jit(model.train_step), platforms=["tpu"])
+        module = step(state, data).mlir_module()
         assert "callback" not in module
         # Every shape is known.
         assert "tensor<?" not in module
