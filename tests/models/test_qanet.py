@@ -11,7 +11,7 @@ from qanet.config import QANetConfig, load_preset
 from qanet.layers.encoder import EncoderStack
 from qanet.models.inputs import EmbeddingSizes
 from qanet.models.qanet import build_qanet
-from qanet.models.registry import build_model
+from qanet.models.registry import build_model, forward_flops
 
 SIZES = EmbeddingSizes(
     rows=9, width=6, characters=7, characters_per_word=5, pretrained=True
@@ -477,3 +477,51 @@ def test_a_graph_of_unknown_lengths_computes_the_same_with_fresh_noise(examples)
     np.testing.assert_allclose(logits(infer, inputs), logits(model, inputs), atol=1e-5)
     assert logits(infer, batch(examples, 11, 8)).shape == (2, 3, 11)
     assert np.any(logits(train, inputs) != logits(train, inputs))
+
+
+def products_of(jaxpr):
+    """Operations of the matrix products in a JAX program, 2 a multiply-add."""
+    total = 0
+    for equation in jaxpr.eqns:
+        if equation.primitive.name == "dot_general":
+            (contracted, _), _ = equation.params["dimension_numbers"]
+            shape = equation.invars[0].aval.shape
+            terms = np.prod([shape[axis] for axis in contracted])
+            total += 2 * int(np.prod(equation.outvars[0].aval.shape) * terms)
+        for value in equation.params.values():
+            if inner := getattr(value, "jaxpr", None):
+                total += products_of(inner)
+    return total
+
+
+@pytest.mark.skipif(keras.backend.backend() != "jax", reason="reads JAX' programs")
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"highway_before_projection": False, "passes": 4, "feed_forward": 11},
+        {"width": 12, "heads": 3, "highway_layers": 1},
+        {"model_encoder": {"blocks": 3, "convolutions": 2, "kernel_size": 4}},
+    ],
+    ids=str,
+)
+def test_flops_are_those_of_the_model_s_products(changes, examples):
+    import jax
+
+    config = tiny(character_filters=0, **changes)
+    model = build_qanet(config, SIZES)
+
+    def forward(inputs):
+        with keras.StatelessScope():
+            return model(inputs, training=False)
+
+    program = jax.make_jaxpr(forward)(batch(examples, 13, 7))
+
+    # A depthwise convolution is no product to JAX: kernel_size multiply-adds for each
+    # of the numbers it makes.
+    one, other = config.embedding_encoder, config.model_encoder
+    depthwise = one.blocks * one.convolutions * one.kernel_size * (13 + 7)
+    inner = other.blocks * other.convolutions * other.kernel_size
+    depthwise += config.passes * inner * 13
+    expected = products_of(program.jaxpr) + 3 * 2 * depthwise * config.width
+    assert 3 * forward_flops(config, SIZES, 13, 7) == expected
