@@ -344,6 +344,23 @@ def trained_reader(trained):
 
 
 @pytest.fixture(scope="session")
+def killed_at_step_3():
+    """A script that runs `train.py` and kills its process in the second round."""
+    return """
+import os, runpy, signal, sys
+from qanet.training.trainer import ProgressBar
+stepped = ProgressBar.step
+def killing(self, loss):
+    stepped(self, loss)
+    if self.progress.step + self.read + len(self.unread) == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+ProgressBar.step = killing
+sys.argv[0] = "train.py"
+runpy.run_path("train.py", run_name="__main__")
+"""
+
+
+@pytest.fixture(scope="session")
 def training_data(tiny_config, tiny_files, tmp_path_factory):
     """What `tiny_config` trains on."""
     from qanet.datasets.training_data import read_training_data

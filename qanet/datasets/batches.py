@@ -138,6 +138,8 @@ def plan_reading(
 ) -> list[PlannedBatch]:
     """Batches that read every item once; the last of a shape is filled up.
 
+    Rare shapes are joined, so that few are compiled.
+
     Args:
         windows: the items.
         question_lengths: tokens of each item's question.
@@ -154,6 +156,13 @@ def plan_reading(
         ],
         axis=1,
     )
+    # A shape that fills no batch is not worth its compilation: such items are padded to
+    # the longest of them and read together.
+    _, shape_of, counts = np.unique(
+        shapes, axis=0, return_inverse=True, return_counts=True
+    )
+    rare = counts[shape_of.reshape(-1)] < batch_size
+    shapes[rare] = shapes[rare].max(axis=0, initial=0)
     plan = []
     for context_length, question_length in np.unique(shapes, axis=0):
         same = (shapes == (context_length, question_length)).all(axis=1)

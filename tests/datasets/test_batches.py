@@ -308,6 +308,16 @@ def test_texts_are_padded_little_and_to_few_lengths():
     assert padded == dict(zip(questions, [20, 20, 40, 40, 80], strict=True))
 
 
+def test_shapes_that_fill_no_batch_are_joined():
+    config = data_config(10, 20, question_limit=5, answer_limit=5)
+    sizes = [(3, 5)] * 4 + [(15, 5)] * 2 + [(9, 6)] + [(15, 8)] + [(70, 5)]
+    lengths, questions = zip(*sizes, strict=True)
+    plan = plan_reading(windows_of(*lengths), np.array(questions), config, 2)
+    shapes = Counter((b.context_length, b.question_length) for b in plan)
+    # One item each is left of three shapes; the longest is 80 x 10.
+    assert shapes == {(10, 5): 2, (20, 5): 1, (80, 10): 2}
+
+
 @pytest.mark.parametrize("length", [1, 401, 999, 1000])
 def test_nothing_up_to_a_thousand_tokens_is_cut(length):
     windows = reading_windows(features_of((length, None)), np.array([0]))

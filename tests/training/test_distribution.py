@@ -190,21 +190,6 @@ def free_ports(count):
     return ports
 
 
-# Runs train.py and kills the process in the middle of the second round.
-KILLED = """
-import os, runpy, signal, sys
-from qanet.training.trainer import ProgressBar
-stepped = ProgressBar.step
-def killing(self, loss):
-    stepped(self, loss)
-    if self.progress.step + self.read + len(self.unread) == 3:
-        os.kill(os.getpid(), signal.SIGKILL)
-ProgressBar.step = killing
-sys.argv[0] = "train.py"
-runpy.run_path("train.py", run_name="__main__")
-"""
-
-
 def run_workers(scripts, arguments):
     """Runs a worker with each of the scripts; gives their ends, one after the other."""
     ports = free_ports(len(scripts))
@@ -242,13 +227,13 @@ def rows_of(directory):
 @pytest.mark.skipif(ON_JAX, reason="is for TensorFlow")
 @pytest.mark.skipif(os.name != "posix", reason="kill -9 needs POSIX signals")
 def test_two_workers_train_like_one_although_one_of_them_dies(
-    trained, tiny_arguments, tmp_path
+    trained, tiny_arguments, killed_at_step_3, tmp_path
 ):
     directory = tmp_path / "run"
     output = ["--output", directory]
     strategy = ["--set", "distribution.strategy=multi_worker"]
     first, second = run_workers(
-        [["train.py"], ["-c", KILLED]], [*tiny_arguments, *strategy, *output]
+        [["train.py"], ["-c", killed_at_step_3]], [*tiny_arguments, *strategy, *output]
     )
     assert second.code == -signal.SIGKILL, second.err
     assert first.code == 2, first.err

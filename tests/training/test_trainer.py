@@ -383,27 +383,12 @@ def test_time_goes_on_after_a_resumption(trainer, scores):
     assert all(one <= other for one, other in pairwise(seconds))
 
 
-# Runs train.py and kills the process in the middle of the second round.
-KILLED = """
-import os, runpy, signal, sys
-from qanet.training.trainer import ProgressBar
-stepped = ProgressBar.step
-def killing(self, loss):
-    stepped(self, loss)
-    if self.progress.step + self.read + len(self.unread) == 3:
-        os.kill(os.getpid(), signal.SIGKILL)
-ProgressBar.step = killing
-sys.argv[0] = "train.py"
-runpy.run_path("train.py", run_name="__main__")
-"""
-
-
 @pytest.mark.skipif(os.name != "posix", reason="kill -9 needs POSIX signals")
 def test_run_killed_with_signal_9_resumes_bit_for_bit(
-    door, trained, tiny_arguments, tmp_path
+    door, trained, tiny_arguments, killed_at_step_3, tmp_path
 ):
     directory = tmp_path / "killed"
-    killed = door("-c", KILLED, *tiny_arguments, "--output", directory)
+    killed = door("-c", killed_at_step_3, *tiny_arguments, "--output", directory)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert [path.name for path in (directory / "checkpoints").iterdir()] == [
         "step-00000002.npz"

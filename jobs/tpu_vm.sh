@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Trains on a TPU VM of Google Cloud, and brings the run back:
+#
+#   BUCKET=gs://my-bucket jobs/tpu_vm.sh
+#
+# needs the command line `gcloud`, logged in to a project that may create TPU VMs, and
+# $BUCKET/squad.npz, made with `python -m qanet features` and copied there. The run
+# directory is copied to $BUCKET/runs/qanet every few minutes; when the machine is taken
+# away, run the script again: it goes on at the last checkpoint that was copied.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+: "${BUCKET:?give the bucket that holds squad.npz, for example BUCKET=gs://my-bucket}"
+NAME=${NAME:-qanet}
+ZONE=${ZONE:-us-west4-a}
+TYPE=${TYPE:-v5litepod-4}
+VERSION=${VERSION:-v2-alpha-tpuv5-lite}
+
+on_tpu() {
+  gcloud compute tpus tpu-vm ssh "$NAME" --zone="$ZONE" --command="$1"
+}
+
+if ! gcloud compute tpus tpu-vm describe "$NAME" --zone="$ZONE" >/dev/null 2>&1; then
+  gcloud compute tpus tpu-vm create "$NAME" \
+    --zone="$ZONE" --accelerator-type="$TYPE" --version="$VERSION"
+fi
+# An hour of a TPU that nobody uses costs as much as one that trains.
+trap 'gcloud compute tpus tpu-vm delete "$NAME" --zone="$ZONE" --quiet' EXIT
+
+tar -czf - qanet train.py evaluate.py | on_tpu "mkdir -p job && tar -xzf - -C job"
+
+on_tpu "BUCKET='$BUCKET' bash -s" <<'ON_TPU'
+set -euo pipefail
+cd job
+pip install --quiet 'jax[tpu]' keras numpy pydantic PyYAML tensorboardX tqdm
+mkdir -p runs/qanet
+gcloud storage cp "$BUCKET/squad.npz" .
+gcloud storage rsync --recursive "$BUCKET/runs/qanet" runs/qanet || true
+
+save() { gcloud storage rsync --recursive runs/qanet "$BUCKET/runs/qanet"; }
+(while sleep 120; do save; done) >/dev/null 2>&1 &
+saving=$!
+trap 'kill "$saving"; save' EXIT
+
+export KERAS_BACKEND=jax
+if [ -f runs/qanet/config.json ]; then
+  python3 train.py --resume --output runs/qanet
+else
+  python3 train.py --preset qanet --features squad.npz --output runs/qanet \
+    --set distribution.strategy=mirrored --set training.precision=bfloat16
+fi
+ON_TPU
+
+mkdir -p runs/qanet-tpu
+gcloud storage rsync --recursive "$BUCKET/runs/qanet" runs/qanet-tpu
+echo "the run is in runs/qanet-tpu"
