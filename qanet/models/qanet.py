@@ -141,10 +141,9 @@ def _redraw_matrices(model: keras.Model) -> None:
     Its deviation of 0.02, cut at twice that, is the same for matrices of any size
     (Devlin et al., 2019). Done on the whole model, so that layers need not know of it.
     """
-    embeddings = [model.get_layer(name).weights for name in ("words", "characters")]
-    kept = {id(variable) for variable in sum(embeddings, [])}
+    embeddings = ("words/", "characters/")
     for variable in model.trainable_variables:
-        if len(variable.shape) > 1 and id(variable) not in kept:
+        if len(variable.shape) > 1 and not variable.path.startswith(embeddings):
             # A new one each time: one alone would give equal shapes equal values.
             initializer = keras.initializers.TruncatedNormal(stddev=0.02)
             variable.assign(initializer(variable.shape, dtype=variable.dtype))
