@@ -50,8 +50,9 @@ def changed(config, section, **settings):
 
 @pytest.fixture(scope="module")
 def config(tiny_config):
-    """Two lengths, and every kind of noise."""
+    """Two lengths, every kind of noise, and gradients that are clipped."""
     config = changed(tiny_config, "data", buckets=(13, 32))
+    config = changed(config, "training", clip_norm=0.5)
     return changed(config, "model", survival=0.6, character_dropout=0.1)
 
 
@@ -112,6 +113,7 @@ def test_replicas_train_like_one_device(replicas, train, alone, monkeypatch):
     assert len(alone.losses) == 6
     np.testing.assert_allclose(together.losses, alone.losses, atol=1e-4)
     for one, other in zip(together.history, alone.history, strict=True):
+        assert one["gradient_norm"] > 0.5
         assert one["gradient_norm"] == pytest.approx(other["gradient_norm"], rel=1e-3)
         assert one["f1"] == other["f1"]
     np.testing.assert_allclose(together.logits, alone.logits, atol=1e-3)
