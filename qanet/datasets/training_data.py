@@ -19,7 +19,7 @@ from qanet.datasets.features import (
     to_arrays,
 )
 from qanet.datasets.sources import load_examples
-from qanet.datasets.squad import Example, parse_squad, to_document
+from qanet.datasets.squad import COUNTS, Example, parse_squad, to_document
 from qanet.errors import UserError
 from qanet.files import (
     DamagedFile,
@@ -155,7 +155,12 @@ def load_compact(path: str | Path) -> TrainingData:
             }
         )
         examples = parse_squad(unpack_json(arrays["dev"]), str(path)).examples
-        counts = unpack_json(arrays["counts"])
+        stored = unpack_json(arrays["counts"])
+        names = (*COUNTS, "answers_snapped")
+        counts = {
+            split: {name: int(stored[split][name]) for name in names}
+            for split in ("train", "dev")
+        }
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     except (DamagedFile, KeyError, TypeError, ValueError):

@@ -8,6 +8,7 @@ import pytest
 
 from qanet.config import Config
 from qanet.datasets.features import Features, build_features
+from qanet.datasets.squad import COUNTS as NAMES
 from qanet.datasets.squad import Example, Span
 from qanet.datasets.training_data import (
     TrainingData,
@@ -65,7 +66,10 @@ def test_given_vectors_are_kept_for_the_words_of_train_and_dev(tmp_path):
     )
 
 
-COUNTS = {"train": {"questions": 2}, "dev": {"questions": 3}}
+COUNTS = {
+    split: {name: number for number, name in enumerate((*NAMES, "answers_snapped"))}
+    for split in ("train", "dev")
+}
 
 
 @pytest.fixture
@@ -155,6 +159,8 @@ def rewritten(path, **changes):
         {"train/starts": None},
         {"train/more": np.zeros(1)},
         {"counts": np.frombuffer(b"\xff", dtype=np.uint8)},
+        {"counts": pack_json({"train": {"questions": 2}, "dev": {}})},
+        {"counts": pack_json([1, 2])},
     ],
     ids=lambda changes: next(iter(changes)),
 )
