@@ -13,72 +13,23 @@ import argparse
 import json
 import os
 import platform
-import statistics
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import keras
-import numpy as np
+from timing import SIZES, matrix_rate, median_seconds, random_batch
 
 from qanet.config import Config, load_preset
 from qanet.files import write_text
-from qanet.models.inputs import EmbeddingSizes
 from qanet.models.registry import build_model, forward_flops
 from qanet.training.optimizer import regularise
 from qanet.training.trainer import compile_model
 
 SHAPES = ((8, 400), (32, 160), (1, 160))
 QUESTION_LENGTH = 24
-SIZES = EmbeddingSizes(
-    rows=20_000, width=300, characters=200, characters_per_word=16, pretrained=True
-)
 MATRIX = 2048
-
-
-def median_seconds(call: Callable[[], object], least_seconds: float) -> float:
-    """Median of the calls that fit into `least_seconds`, at least 5."""
-    call()
-    durations = []
-    begin = time.perf_counter()
-    while len(durations) < 5 or time.perf_counter() - begin < least_seconds:
-        start = time.perf_counter()
-        call()
-        durations.append(time.perf_counter() - start)
-    return statistics.median(durations)
-
-
-def matrix_rate() -> float:
-    """GFLOP/s of a single-precision matrix product, as the backend computes it."""
-    x = keras.ops.convert_to_tensor(
-        np.random.default_rng(0).random((MATRIX, MATRIX), dtype=np.float32)
-    )
-    product = median_seconds(
-        lambda: keras.ops.convert_to_numpy(keras.ops.matmul(x, x)), 1.0
-    )
-    return 2 * MATRIX**3 / product / 1e9
-
-
-def random_batch(batch: int, length: int) -> tuple[dict, dict]:
-    """Inputs and targets of one shape, without padding."""
-    rng = np.random.default_rng(0)
-    inputs = {}
-    for name, size in (("context", length), ("question", QUESTION_LENGTH)):
-        shape = (batch, size)
-        inputs[f"{name}_words"] = rng.integers(2, SIZES.rows, shape, dtype=np.int32)
-        inputs[f"{name}_characters"] = rng.integers(
-            2,
-            SIZES.characters,
-            (*shape, SIZES.characters_per_word),
-            dtype=np.int32,
-        )
-    targets = {
-        name: np.eye(length, dtype=np.float32)[rng.integers(0, length, batch)]
-        for name in ("start_logits", "end_logits")
-    }
-    return inputs, targets
 
 
 def measure(config: Config, batch: int, length: int, seconds: float) -> list[dict]:
@@ -86,7 +37,7 @@ def measure(config: Config, batch: int, length: int, seconds: float) -> list[dic
     model = build_model(config.model, SIZES)
     regularise(model, config.training.l2)
     compile_model(model, config)
-    inputs, targets = random_batch(batch, length)
+    inputs, targets = random_batch(batch, length, QUESTION_LENGTH)
     flops = batch * forward_flops(config.model, SIZES, length, QUESTION_LENGTH)
     modes = {
         # A training step computes the products three times: forward, and backward to
@@ -99,9 +50,9 @@ def measure(config: Config, batch: int, length: int, seconds: float) -> list[dic
         begin = time.perf_counter()
         call()
         compilation = time.perf_counter() - begin
-        before = matrix_rate()
+        before = matrix_rate(MATRIX)
         duration = median_seconds(call, seconds)
-        rate = (before + matrix_rate()) / 2
+        rate = (before + matrix_rate(MATRIX)) / 2
         rows.append(
             {
                 "mode": mode,

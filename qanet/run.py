@@ -13,8 +13,10 @@ Every file is written under a temporary name and then renamed, so none is ever s
 half-written.
 """
 
+import contextlib
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -117,15 +119,22 @@ def embedding_sizes(config: Config, vocabulary: Vocabulary) -> EmbeddingSizes:
     )
 
 
+@contextlib.contextmanager
+def precision(name: str) -> Iterator[None]:
+    """Within this context layers are made that compute in a `training.precision`."""
+    policy = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(POLICIES[name])
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(policy)
+
+
 def build_run_model(config: Config, vocabulary: Vocabulary) -> keras.Model:
     """Builds the configured model on a vocabulary, with its frozen word vectors."""
     sizes = embedding_sizes(config, vocabulary)
-    policy = keras.config.dtype_policy()
-    keras.config.set_dtype_policy(POLICIES[config.training.precision])
-    try:
+    with precision(config.training.precision):
         model = build_model(config.model, sizes)
-    finally:
-        keras.config.set_dtype_policy(policy)
     if sizes.pretrained:
         model.get_layer("words").load_table(vocabulary.vectors.astype("float32"))
     return model

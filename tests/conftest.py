@@ -229,9 +229,9 @@ TINY = """
 """.split()
 
 # Runs a script, or `-m` and a module, where the packages named first, joined with
-# commas, cannot be imported.
+# commas, cannot be imported. Beside a script lies what it imports, as ever.
 BLOCKING = """
-import runpy, sys
+import os, runpy, sys
 blocked = sys.argv[1].split(",")
 class Blocker:
     @staticmethod
@@ -244,6 +244,7 @@ if sys.argv[0] == "-m":
     del sys.argv[0]
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 else:
+    sys.path.insert(0, os.path.dirname(sys.argv[0]))
     runpy.run_path(sys.argv[0], run_name="__main__")
 """
 

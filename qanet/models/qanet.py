@@ -1,6 +1,8 @@
 """QANet (Yu et al., "QANet: Combining Local Convolution with Global Self-Attention
 for Reading Comprehension", ICLR 2018)."""
 
+from collections.abc import Callable
+
 import keras
 
 from qanet.config import QANetConfig
@@ -13,12 +15,18 @@ from qanet.layers.pointer import SpanPointer
 from qanet.models.inputs import EmbeddingSizes, reading_inputs
 
 
-def build_qanet(config: QANetConfig, sizes: EmbeddingSizes) -> keras.Model:
+def build_qanet(
+    config: QANetConfig,
+    sizes: EmbeddingSizes,
+    encoder: Callable[..., keras.layers.Layer] = EncoderStack,
+) -> keras.Model:
     """Builds the model of the paper's figure 1, from bottom to top.
 
     Args:
         config: sizes, passes, dropout rates and start.
         sizes: sizes of the vocabulary that the embeddings stand on.
+        encoder: makes each of the two stacks, from the arguments of `EncoderStack`; to
+            compare it with stacks of another kind.
 
     Returns:
         A functional model from the inputs of `reading_inputs` to `start_logits` and
@@ -71,7 +79,7 @@ def build_qanet(config: QANetConfig, sizes: EmbeddingSizes) -> keras.Model:
     highway = Highway(config.highway_layers, config.dropout, name="highway")
     project = keras.layers.Dense(config.width, use_bias=False, name="projection")
     norm = keras.layers.LayerNormalization(epsilon=1e-6, name="embedding_norm")
-    embedding_encoder = EncoderStack(
+    embedding_encoder = encoder(
         **config.embedding_encoder.model_dump(),
         **stack_settings,
         name="embedding_encoder",
@@ -107,7 +115,7 @@ def build_qanet(config: QANetConfig, sizes: EmbeddingSizes) -> keras.Model:
     x = Dropout(config.dropout, name="attended_dropout")(x)
 
     # Model encoder: one stack, applied several times.
-    model_encoder = EncoderStack(
+    model_encoder = encoder(
         **config.model_encoder.model_dump(),
         **stack_settings,
         name="model_encoder",
