@@ -147,7 +147,8 @@ class RecurrentStack(keras.layers.Layer):
         dtype = x.dtype
         layers = zip(self.dropouts, self.forward, self.backward, strict=True)
         for dropout, forward, backward in layers:
-            x = dropout(x, training=training)
+            # This also rids the tensor of a mask that Keras would hand to the LSTM.
+            x = zero_padding(dropout(x, training=training), mask)
             back = reverse(backward(reverse(x, mask)), mask)
             x = ops.cast(ops.concatenate([forward(x), back], axis=-1), dtype)
         return zero_padding(x, mask)

@@ -197,6 +197,57 @@ def test_stack_keeps_half_precision(script, rng):
     assert keras.backend.standardize_dtype(result.dtype) == "bfloat16"
 
 
+@pytest.fixture
+def cudnn(monkeypatch):
+    """JAX' reference in the place of cuDNN's kernel: the dtypes it was called with."""
+    if keras.backend.backend() != "jax":
+        pytest.skip("cuDNN's kernel within a compiled step is JAX'")
+    import jax
+    from jax.experimental import rnn
+
+    dtypes = []
+
+    def lstm(x, h_0, c_0, weights, seq_lengths, **settings):
+        dtypes.extend(str(array.dtype) for array in (x, h_0, c_0, weights))
+        shape = [settings[name] for name in ("input_size", "hidden_size", "num_layers")]
+        direction = settings["bidirectional"]
+        matrices = rnn.unpack_lstm_weights(weights, *shape, direction)
+        return rnn.lstm_ref(x, h_0, c_0, *matrices, seq_lengths, *shape, 0.0, direction)
+
+    monkeypatch.setattr(rnn, "lstm", lstm)
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    return dtypes
+
+
+def test_the_loop_and_cudnn_compute_the_same(script, rng, randomise, cudnn):
+    x = rng.normal(size=(3, 6, 8)).astype("float32")
+    mask = masked([6, 4, 1], 6)
+    loop, kernel = (script.RecurrentStack(2, cudnn=cudnn) for cudnn in (False, True))
+    loop(x, mask=mask)
+    assert not cudnn
+    randomise(loop)
+    kernel(x, mask=mask)
+    assert cudnn
+    kernel.set_weights(loop.get_weights())
+    np.testing.assert_allclose(
+        ops.convert_to_numpy(kernel(x, mask=mask)),
+        ops.convert_to_numpy(loop(x, mask=mask)),
+        rtol=1e-5,
+        atol=1e-6,
+    )
+
+
+@pytest.mark.usefixtures("mixed_bfloat16")
+def test_cudnn_computes_in_single_precision_only(script, cudnn):
+    config = script.load_preset("qanet", TINY)
+    encoder = script.partial(script.recurrent, 1, True)
+    model = script.build_qanet(config.model, script.SIZES, encoder)
+    inputs, _ = script.random_batch(2, 8, 4)
+    outputs = model(inputs, training=True)
+    assert set(cudnn) == {"float32"}
+    assert np.isfinite(ops.convert_to_numpy(outputs["end_logits"])).all()
+
+
 def test_stack_takes_the_place_of_the_encoder_stacks(script):
     config = script.load_preset("qanet", TINY)
     encoder = script.partial(script.recurrent, 3, False)
