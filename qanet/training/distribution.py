@@ -255,7 +255,8 @@ def _on_tensorflow(strategy: str) -> TensorFlowDistribution:
         tf.config.experimental_connect_to_cluster(resolver)
         tf.tpu.experimental.initialize_tpu_system(resolver)
     except (ValueError, OSError, tf.errors.OpError) as error:
-        (reason, *_) = str(error).splitlines() or [type(error).__name__]
+        # The first sentence; what follows is TensorFlow's inside.
+        (reason, *_) = str(error).partition(". ")[0].splitlines() or ["unknown reason"]
         raise UserError(
             f"distribution.strategy=tpu: no TPU found as TPU_NAME={name} ({reason})"
         ) from None

@@ -325,7 +325,12 @@ def test_seed_decides_on_first_weights_and_order(trainer, compiled_trainer, tmp_
 
 def test_label_noise_reaches_the_targets(trainer, compiled_trainer, tmp_path):
     configure(trainer, label_noise=0.25)
-    other = Trainer(trainer.config, compiled_trainer.data, Run(tmp_path))
+    other = Trainer(
+        trainer.config,
+        compiled_trainer.data,
+        Run(tmp_path),
+        compiled_trainer.distribution,
+    )
     assert (trainer.maker.label_noise, other.maker.label_noise) == (0.0, 0.25)
 
 
