@@ -1,0 +1,91 @@
+"""Time from a cold start to a score on dev, all included (DAWNBench's measure).
+
+    python benchmarks/time_to_f1.py --f1 75 -- --preset qanet --features squad.npz
+
+What follows `--` goes to `train.py`. The clock starts before its process does, so
+start-up, reading, compilation and evaluations all count. It stops when an evaluation of
+the averaged weights on the whole of dev has reached the score; then the training is
+stopped. Prints one line of JSON and writes it to --output. Exit code 1 where the
+training ends before.
+"""
+
+import argparse
+import csv
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from qanet.files import write_text
+
+ROOT = Path(__file__).parents[1]
+
+
+def rows_of(history: Path) -> list[dict[str, str]]:
+    """The evaluations so far."""
+    try:
+        with history.open(newline="", encoding="utf-8") as file:
+            return list(csv.DictReader(file))
+    except FileNotFoundError:
+        return []
+
+
+def measure(arguments: list[str], f1: float, run: Path) -> dict:
+    """Trains until an evaluation reaches `f1`, or to the end.
+
+    Args:
+        arguments: those of `train.py`, but for `--output`.
+        f1: the score to reach.
+        run: the run directory.
+
+    Returns:
+        The best evaluation's figures, `reached`, and the `seconds` it took.
+    """
+    # A score on a part of dev is no score.
+    command = [sys.executable, "train.py", *arguments, "--output", str(run)]
+    command += ["--set", "training.evaluation_questions=0"]
+    begin = time.monotonic()
+    with subprocess.Popen(command, cwd=ROOT) as process:
+        ended = False
+        while not ended:
+            ended = process.poll() is not None
+            rows = rows_of(run / "history.csv")
+            seconds = time.monotonic() - begin
+            if rows and float(rows[-1]["f1"]) >= f1:
+                process.kill()
+                break
+            time.sleep(0.1)
+    if not rows:
+        sys.exit(process.returncode or 1)
+    best = max(rows, key=lambda row: float(row["f1"]))
+    return {
+        "target": f1,
+        "reached": float(best["f1"]) >= f1,
+        "seconds": round(seconds, 1),
+        "step": int(best["step"]),
+        "exact_match": float(best["exact_match"]),
+        "f1": float(best["f1"]),
+        "arguments": arguments,
+    }
+
+
+def main() -> None:
+    """Parses the options, measures, prints and writes the JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--f1", type=float, default=75.0)
+    parser.add_argument(
+        "--output", type=Path, default=Path("benchmarks/results/time_to_f1.json")
+    )
+    parser.add_argument("arguments", nargs="*", metavar="ARGUMENT", help="of train.py")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        result = measure(options.arguments, options.f1, Path(directory) / "run")
+    write_text(options.output, json.dumps(result, indent=1) + "\n")
+    print(json.dumps(result))
+    sys.exit(not result["reached"])
+
+
+if __name__ == "__main__":
+    main()
