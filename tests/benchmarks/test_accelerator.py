@@ -3,6 +3,7 @@
 import argparse
 import json
 import runpy
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -22,8 +23,10 @@ TINY = """
 
 @pytest.fixture
 def script(monkeypatch):
+    """What `accelerator.py` and `recurrent.py` define."""
     monkeypatch.syspath_prepend(SCRIPT.parent)
-    return SimpleNamespace(**runpy.run_path(str(SCRIPT)))
+    names = runpy.run_path(str(SCRIPT))
+    return SimpleNamespace(**(vars(sys.modules["recurrent"]) | names))
 
 
 def table(process):
