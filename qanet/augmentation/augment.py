@@ -1,0 +1,133 @@
+"""A data set told in other words, on this machine."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tqdm import tqdm
+
+from qanet.augmentation.answers import require_matchers
+from qanet.augmentation.paraphrase import (
+    COUNTS,
+    MovedAnswer,
+    Passage,
+    Settings,
+    choose,
+    rebuild,
+)
+from qanet.datasets.squad import Example
+from qanet.translation.translator import Translator
+
+
+@dataclass
+class Augmented:
+    """A data set in other words.
+
+    Attributes:
+        examples: The questions that kept their answer, each with the id of its
+            original.
+        counts: How many of each of `COUNTS`.
+        edit_distance: Mean over the sentences of the edit distance in words, divided by
+            the words of the longer of both.
+        sentences_per_second: Sentences that were translated there and back.
+        moved: What became of each answer.
+    """
+
+    examples: list[Example]
+    counts: dict[str, int]
+    edit_distance: float
+    sentences_per_second: float
+    moved: list[MovedAnswer]
+
+    @property
+    def exact_share(self) -> float:
+        """Share of the questions whose answer was found word for word."""
+        return self.counts["answers_exact"] / self.counts["questions"]
+
+    @property
+    def kept_share(self) -> float:
+        """Share of the questions that were kept."""
+        return len(self.examples) / self.counts["questions"]
+
+
+def augment(
+    passages: Sequence[Passage],
+    forward: Translator,
+    backward: Translator,
+    settings: Settings,
+    progress: bool = False,
+) -> Augmented:
+    """Translates contexts into another language and back, and finds the answers again.
+
+    For each sentence one of its translations is drawn, and one of that one's
+    translations back: a draw from all pairs, as in the paper, of which the others need
+    not be computed.
+
+    Args:
+        passages: The contexts and their questions, which stay as they are.
+        forward: Translates into the other language.
+        backward: Translates back.
+        settings: How translations are chosen and answers found.
+        progress: Show progress bars.
+
+    Raises:
+        UserError: A library is missing, or a translator does not work.
+    """
+    require_matchers()
+    begin = time.monotonic()
+    there = _translate(
+        forward,
+        [sentence for passage in passages for sentence in passage.sentences],
+        settings.candidates,
+        "translating" if progress else None,
+    )
+    pivots = [
+        [
+            choose(there[sentence], passage.context, i, settings, "forward")
+            for i, sentence in enumerate(passage.sentences)
+        ]
+        for passage in passages
+    ]
+    back = _translate(
+        backward,
+        [pivot for row in pivots for pivot in row if pivot is not None],
+        settings.candidates,
+        "translating back" if progress else None,
+    )
+    seconds = time.monotonic() - begin
+    result = Augmented([], dict.fromkeys(COUNTS, 0), 0.0, 0.0, [])
+    distance = 0.0
+    rows = zip(passages, pivots, strict=True)
+    for passage, row in tqdm(
+        rows, "finding answers", len(passages), unit="context", disable=not progress
+    ):
+        new_sentences = [
+            choose(back.get(pivot, ()), passage.context, i, settings, "backward")
+            for i, pivot in enumerate(row)
+        ]
+        paraphrase = rebuild(passage, new_sentences, settings)
+        result.examples += paraphrase.examples
+        result.moved += paraphrase.moved
+        distance += paraphrase.distance
+        for name, count in paraphrase.counts.items():
+            result.counts[name] += count
+    sentences = max(result.counts["sentences"], 1)
+    result.edit_distance = distance / sentences
+    result.sentences_per_second = sentences / max(seconds, 1e-9)
+    return result
+
+
+def _translate(
+    translator: Translator, sentences: Sequence[str], count: int, progress: str | None
+) -> dict[str, list[str]]:
+    """The translations of each different sentence."""
+    different = list(dict.fromkeys(sentences))
+    found = {}
+    with tqdm(
+        total=len(different), desc=progress, unit="sentence", disable=progress is None
+    ) as bar:
+        for first in range(0, len(different), translator.batch_size):
+            part = different[first : first + translator.batch_size]
+            found |= zip(part, translator.translate(part, count), strict=True)
+            bar.update(len(part))
+    return found

@@ -1,0 +1,267 @@
+"""Contexts told in other words, sentence by sentence, with their answers found again.
+
+Everything here works on one context at a time and without translating, so that a local
+run and a pipeline on many machines give the same.
+"""
+
+import random
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+
+from qanet.augmentation.answers import MATCHERS, find_exact
+from qanet.augmentation.sentences import sentence_spans
+from qanet.datasets.squad import Example, Span
+
+# Characters of a paraphrase to those of the sentence.
+SHORTEST, LONGEST = 0.5, 2.0
+COUNTS = (
+    "contexts",
+    "sentences",
+    "sentences_unchanged",
+    "sentences_kept_empty",
+    "sentences_kept_length",
+    "sentences_kept_numbers",
+    "sentences_kept_script",
+    "questions",
+    "answers_exact",
+    "answers_close",
+    "answers_dropped",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How paraphrases are chosen and answers found.
+
+    Attributes:
+        candidates: Translations asked for in either direction (k of the paper, 5).
+        seed: Fixes which of them is taken.
+        matching: How an answer that is not found word for word is looked for.
+        threshold: Lowest score of an answer that is kept.
+    """
+
+    candidates: int = 5
+    seed: int = 42
+    matching: str = "edges"
+    threshold: float = 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A context with its questions.
+
+    Attributes:
+        context: The context.
+        examples: Its questions.
+        spans: Its sentences' `(start, end)`.
+    """
+
+    context: str
+    examples: tuple[Example, ...]
+    spans: tuple[tuple[int, int], ...]
+
+    @property
+    def sentences(self) -> list[str]:
+        """The sentences' texts, with single blanks for white space."""
+        return [" ".join(self.context[start:end].split()) for start, end in self.spans]
+
+
+@dataclass(frozen=True, slots=True)
+class MovedAnswer:
+    """What became of an answer.
+
+    Attributes:
+        question: The question.
+        before: The sentences that the answer stood in.
+        old: The answer and its place in `before`.
+        after: The same sentences in other words.
+        after_start: Where `after` stands in the new context.
+        new: The answer and its place in `after`; `None` where it was not found.
+        score: Likeness of the best span to the old answer, from 0 to 1.
+        exact: Whether it was found word for word.
+    """
+
+    question: str
+    before: str
+    old: Span
+    after: str
+    after_start: int
+    new: Span | None
+    score: float
+    exact: bool
+
+
+@dataclass
+class Paraphrase:
+    """A passage in other words.
+
+    Attributes:
+        examples: The questions that kept their answer, on the new context.
+        counts: How many of each of `COUNTS`.
+        distance: Sum over the sentences of their edit distance, in words, each divided
+            by the words of the longer of both.
+        moved: What became of each answer.
+    """
+
+    examples: list[Example] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    distance: float = 0.0
+    moved: list[MovedAnswer] = field(default_factory=list)
+
+
+def passages(examples: Iterable[Example]) -> list[Passage]:
+    """The examples by context, in order of first appearance."""
+    together: dict[tuple[str, str], list[Example]] = {}
+    for example in examples:
+        together.setdefault((example.title, example.context), []).append(example)
+    return [
+        Passage(context, tuple(group), tuple(sentence_spans(context)))
+        for (_, context), group in together.items()
+    ]
+
+
+def spread(passages: Sequence[Passage], count: int) -> list[Passage]:
+    """At most `count` of the passages, evenly spread over all."""
+    count = min(count, len(passages))
+    return [passages[i * len(passages) // count] for i in range(count)]
+
+
+def choose(
+    candidates: Sequence[str], context: str, number: int, settings: Settings, way: str
+) -> str | None:
+    """Takes one of a sentence's translations, each as likely as the others.
+
+    The choice depends on nothing but the arguments, so every run and every machine
+    makes the same.
+
+    Args:
+        candidates: The translations.
+        context: The context that the sentence is from.
+        number: The number of the sentence in it.
+        settings: Gives the seed.
+        way: `forward` or `backward`, which are drawn apart.
+
+    Returns:
+        One of them, or `None` where there are none.
+    """
+    if not candidates:
+        return None
+    # Seeding by text hashes it with SHA-512, unlike hash() the same everywhere.
+    draw = random.Random(f"{settings.seed} {way} {number} {context}")
+    return candidates[draw.randrange(len(candidates))]
+
+
+def rebuild(
+    passage: Passage, new_sentences: Sequence[str | None], settings: Settings
+) -> Paraphrase:
+    """Puts a passage together from new sentences.
+
+    Args:
+        passage: The passage.
+        new_sentences: The paraphrase of each of its sentences; `None` where there is
+            none. A sentence whose paraphrase is not usable stays as it was.
+        settings: How answers are found.
+    """
+    from rapidfuzz.distance import Levenshtein
+
+    result = Paraphrase(counts=Counter(contexts=1, sentences=len(passage.spans)))
+    parts, new_spans, length, end = [], [], 0, 0
+    for old, new, (old_start, old_end) in zip(
+        passage.sentences, new_sentences, passage.spans, strict=True
+    ):
+        problem = _problem(old, new)
+        if problem:
+            result.counts[f"sentences_kept_{problem}"] += 1
+        result.counts["sentences_unchanged"] += new == old
+        text = passage.context[old_start:old_end] if problem else new
+        between = passage.context[end:old_start]
+        parts += [between, text]
+        new_spans.append((length + len(between), length + len(between) + len(text)))
+        length, end = new_spans[-1][1], old_end
+        result.distance += Levenshtein.normalized_distance(old.split(), text.split())
+    parts.append(passage.context[end:])
+    context = "".join(parts)
+    for example in passage.examples:
+        moves = [
+            _move(example.question, answer, passage, context, new_spans, settings)
+            for answer in example.answers
+            if answer.start >= 0
+        ]
+        kept = [move for move in moves if move.new is not None]
+        result.moved += moves
+        result.counts["questions"] += 1
+        if kept or example.impossible:
+            answers = tuple(
+                Span(move.new.text, move.after_start + move.new.start) for move in kept
+            )
+            result.examples.append(replace(example, context=context, answers=answers))
+        if not example.impossible:
+            outcome = "dropped"
+            if kept:
+                outcome = "exact" if any(move.exact for move in kept) else "close"
+            result.counts[f"answers_{outcome}"] += 1
+    return result
+
+
+def _problem(old: str, new: str | None) -> str | None:
+    """Why a paraphrase cannot stand for its sentence; `None` where it can."""
+    if not new:
+        return "empty"
+    if not SHORTEST <= len(new) / len(old) <= LONGEST:
+        return "length"
+    if _numbers(old) - _numbers(new):
+        return "numbers"
+    if not _scripts(new) <= _scripts(old):
+        return "script"
+    return None
+
+
+def _numbers(text: str) -> Counter[str]:
+    """The numbers in a text, without the points and commas within them."""
+    found = re.findall(r"\d+(?:[.,]\d+)*", text)
+    return Counter(re.sub("[.,]", "", number) for number in found)
+
+
+def _scripts(text: str) -> set[str]:
+    return {_script(character) for character in set(text) if character.isalpha()}
+
+
+@cache
+def _script(letter: str) -> str:
+    """The script that a letter is of, by its name in Unicode: LATIN, CYRILLIC, ..."""
+    return unicodedata.name(letter, "UNKNOWN").partition(" ")[0]
+
+
+def _move(
+    question: str,
+    answer: Span,
+    passage: Passage,
+    context: str,
+    new_spans: Sequence[tuple[int, int]],
+    settings: Settings,
+) -> MovedAnswer:
+    """Finds an answer again, in the sentences that it stood in."""
+    end = answer.start + len(answer.text)
+    touched = [
+        i
+        for i, (first, last) in enumerate(passage.spans)
+        if first < end and answer.start < last
+    ]
+    old_start, old_end = passage.spans[touched[0]][0], passage.spans[touched[-1]][1]
+    new_start, new_end = new_spans[touched[0]][0], new_spans[touched[-1]][1]
+    before, after = passage.context[old_start:old_end], context[new_start:new_end]
+    old = Span(answer.text, answer.start - old_start)
+    position = old.start / len(before)
+    match = find_exact(answer.text, after, position)
+    exact = match is not None
+    if match is None:
+        match = MATCHERS[settings.matching](answer.text, after, position)
+    new = None
+    if match is not None and match.score >= settings.threshold:
+        new = Span(after[match.start : match.end], match.start)
+    score = 0.0 if match is None else match.score
+    return MovedAnswer(question, before, old, after, new_start, new, score, exact)

@@ -1,0 +1,40 @@
+"""Where the sentences of a text stand."""
+
+from qanet.errors import UserError
+
+
+def sentence_spans(text: str, language: str = "en") -> list[tuple[int, int]]:
+    """Splits a text into sentences.
+
+    Args:
+        text: Any text.
+        language: Two-letter code of its language; an unknown one is split by rules
+            that fit most.
+
+    Returns:
+        The `(start, end)` of each sentence in order, in code points, end exclusive,
+        without the white space around it. Every character outside is white space.
+
+    Raises:
+        UserError: The library for this is not installed.
+    """
+    try:
+        from sentencex import get_sentence_boundaries
+    except ImportError:
+        raise UserError(
+            "splitting sentences needs sentencex: pip install 'qanet[augment]'"
+        ) from None
+    # The library fails at white space that takes several bytes, such as U+2028.
+    plain = "".join(
+        character if character == "\n" or character.isprintable() else " "
+        for character in text
+    )
+    spans = []
+    for boundary in get_sentence_boundaries(language, plain):
+        start, end = boundary["start_index"], boundary["end_index"]
+        sentence = text[start:end]
+        start += len(sentence) - len(sentence.lstrip())
+        end -= len(sentence) - len(sentence.rstrip())
+        if start < end:
+            spans.append((start, end))
+    return spans

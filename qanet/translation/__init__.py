@@ -1,0 +1,1 @@
+"""Translators: sentences in, their best translations out."""

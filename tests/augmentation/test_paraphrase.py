@@ -1,0 +1,235 @@
+"""Tests of qanet.augmentation.paraphrase."""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qanet.augmentation.paraphrase import (
+    COUNTS,
+    Settings,
+    choose,
+    passages,
+    rebuild,
+    spread,
+)
+from qanet.datasets.squad import Example, Span
+
+CONTEXT = " Zoë's house was built in 1,842.\n\nShe sold the red house to Bo. "
+SENTENCES = ["Zoë's house was built in 1,842.", "She sold the red house to Bo."]
+
+
+def example(number, answer, context=CONTEXT, **fields):
+    answers = (Span(answer, context.index(answer)),) if answer else ()
+    return Example(str(number), f"Question {number}?", context, answers, **fields)
+
+
+def one_passage(*answers):
+    (passage,) = passages(example(i, answer) for i, answer in enumerate(answers))
+    return passage
+
+
+def test_passages_are_the_contexts_in_order():
+    other = "Another text."
+    examples = [
+        example(1, "Bo"),
+        example(2, "text", other),
+        example(3, "1,842"),
+        example(4, "Bo", title="B"),
+    ]
+    read = passages(examples)
+    assert [passage.context for passage in read] == [CONTEXT, other, CONTEXT]
+    assert [[e.id for e in passage.examples] for passage in read] == [
+        ["1", "3"],
+        ["2"],
+        ["4"],
+    ]
+    assert read[0].sentences == SENTENCES
+
+
+def test_sentences_are_on_one_line():
+    (passage,) = passages([example(1, "Bo", "It was\nBo's  \t house.")])
+    assert passage.sentences == ["It was Bo's house."]
+
+
+@pytest.mark.parametrize(("count", "taken"), [(1, "0"), (3, "036"), (99, "0123456789")])
+def test_spread(count, taken):
+    read = passages(example(i, "x", f"{i} x") for i in range(10))
+    assert "".join(p.context[0] for p in spread(read, count)) == taken
+
+
+def test_the_passage_is_told_in_new_words_around_its_old_spaces():
+    passage = one_passage("Bo")
+    new = ["In 1842, Zoë's house was built.", "She sold Bo the crimson house."]
+    result = rebuild(passage, new, Settings())
+    (moved,) = result.examples
+    assert moved.context == f" {new[0]}\n\n{new[1]} "
+    assert (moved.id, moved.question) == ("0", "Question 0?")
+    assert moved.answers == (Span("Bo", moved.context.index("Bo")),)
+    assert result.counts == Counter(
+        contexts=1, sentences=2, sentences_unchanged=0, questions=1, answers_exact=1
+    )
+
+
+def test_answers_are_looked_for_in_their_own_sentence():
+    passage = one_passage("house", "the red house")
+    new = ["It was built in 1842.", "The house red she sold to Bo."]
+    result = rebuild(passage, new, Settings(threshold=0.9))
+    # "house" first stood in the first sentence, which has lost it.
+    assert [moved.id for moved in result.examples] == []
+    assert [move.before for move in result.moved] == SENTENCES
+    assert [move.after for move in result.moved] == new
+    assert result.counts["answers_dropped"] == 2
+
+
+def test_an_answer_over_two_sentences():
+    answer = "in 1,842.\n\nShe sold"
+    passage = one_passage(answer)
+    result = rebuild(passage, SENTENCES, Settings())
+    assert result.examples == list(passage.examples)
+    assert result.counts["answers_exact"] == 1
+    assert result.counts["sentences_unchanged"] == 2
+    assert result.distance == 0.0
+    (move,) = result.moved
+    assert move.before == move.after == CONTEXT.strip()
+    assert move.old == Span(answer, CONTEXT.strip().index(answer))
+
+
+@pytest.mark.parametrize(("threshold", "outcome"), [(0.9, "close"), (0.99, "dropped")])
+def test_the_threshold_decides_on_answers_that_changed(threshold, outcome):
+    passage = one_passage("the red house")
+    new = [SENTENCES[0], "She sold the red houses to Bo."]
+    result = rebuild(passage, new, Settings(threshold=threshold))
+    assert result.counts[f"answers_{outcome}"] == 1
+    (move,) = result.moved
+    assert 0.9 < move.score < 0.99
+    if outcome == "close":
+        (moved,) = result.examples
+        (answer,) = moved.answers
+        assert answer.text == "the red houses"
+        assert moved.context.startswith(answer.text, answer.start)
+    else:
+        assert result.examples == []
+        assert move.new is None
+
+
+def test_questions_keep_the_answers_that_are_found():
+    answers = (Span("Bo", CONTEXT.index("Bo")), Span("1,842", CONTEXT.index("1,842")))
+    (passage,) = passages([Example("1", "?", CONTEXT, answers)])
+    new = ["Zoë's house was built in 1842.", "She sold the house to Bo."]
+    result = rebuild(passage, new, Settings(threshold=1.0))
+    (moved,) = result.examples
+    assert [answer.text for answer in moved.answers] == ["Bo"]
+    assert result.counts["questions"] == result.counts["answers_exact"] == 1
+
+
+def test_questions_without_an_answer_stay():
+    impossible = example(1, "", impossible=True)
+    lost = Example("2", "?", CONTEXT, (Span("nowhere", -1),))
+    (passage,) = passages([impossible, lost])
+    result = rebuild(
+        passage, ["It was built in 1842.", "Bo has that house by now."], Settings()
+    )
+    (moved,) = result.examples
+    assert moved.impossible
+    assert moved.context == " It was built in 1842.\n\nBo has that house by now. "
+    assert result.counts["answers_dropped"] == 1
+
+
+@pytest.mark.parametrize(
+    ("new", "problem"),
+    [
+        (None, "empty"),
+        ("", "empty"),
+        ("In 1842 Zoë.", "length"),
+        ("Zoë's house, 1,842. " * 4, "length"),
+        ("Zoë's house was built in 1,824.", "numbers"),
+        ("Zoë's house was built then.", "numbers"),
+        ("Zoë's дом was built in 1,842.", "script"),
+    ],
+)
+def test_sentences_that_are_not_usable_stay_as_they_were(new, problem):
+    passage = one_passage("house")
+    result = rebuild(passage, [new, SENTENCES[1]], Settings())
+    assert result.counts[f"sentences_kept_{problem}"] == 1
+    assert result.examples == list(passage.examples)
+
+
+@pytest.mark.parametrize(
+    "new", ["Zoë's house was built in 1.842.", "In 1842, 2 men built a home for Zoë."]
+)
+def test_sentences_that_are_usable(new):
+    result = rebuild(one_passage("Bo"), [new, SENTENCES[1]], Settings())
+    assert not any(result.counts[name] for name in COUNTS if "kept" in name)
+    assert new in result.examples[0].context
+
+
+def test_distance_is_in_words():
+    # By hand: one of six words is other, and one of six is gone.
+    new = ["Zoë's home was built in 1,842.", "She sold the house to Bo."]
+    result = rebuild(one_passage("Bo"), new, Settings())
+    assert result.distance == pytest.approx(1 / 6 + 1 / 7)
+
+
+@given(
+    st.lists(
+        st.none() | st.text(alphabet="Zoë shoue1842.,\n ", max_size=50),
+        min_size=2,
+        max_size=2,
+    ),
+    st.sampled_from(["edges", "bigrams"]),
+    st.floats(0, 1),
+)
+def test_every_answer_stands_where_it_says(new, matching, threshold):
+    new = [text and " ".join(text.split()) for text in new]
+    passage = one_passage("house", "the red house to Bo", "1,842.\n\nShe")
+    result = rebuild(passage, new, Settings(matching=matching, threshold=threshold))
+    for moved in result.examples:
+        for answer in moved.answers:
+            assert answer.text
+            assert moved.context.startswith(answer.text, answer.start)
+    outcomes = ("answers_exact", "answers_close", "answers_dropped")
+    assert sum(result.counts[name] for name in outcomes) == 3
+    assert len(result.examples) == 3 - result.counts["answers_dropped"]
+
+
+def drawn(candidates, settings, way="forward", count=400):
+    return [choose(candidates, CONTEXT, i, settings, way) for i in range(count)]
+
+
+def test_each_candidate_is_as_likely_as_the_others():
+    counts = Counter(drawn("abcd", Settings()))
+    assert set(counts) == set("abcd")
+    # Five standard deviations of a binomial draw.
+    assert all(abs(count - 100) < 5 * 75**0.5 for count in counts.values())
+
+
+def test_the_draw_depends_on_seed_direction_and_place_alone():
+    first = drawn("abcd", Settings())
+    assert drawn("abcd", Settings(threshold=0.1)) == first
+    assert drawn("abcd", Settings(seed=43)) != first
+    assert drawn("abcd", Settings(), "backward") != first
+
+
+@pytest.mark.parametrize("hash_seed", ["1", "2"])
+def test_other_processes_draw_the_same(hash_seed):
+    code = (
+        "from qanet.augmentation.paraphrase import Settings, choose\n"
+        f"for i in range(20): print(choose('abcd', {CONTEXT!r}, i, Settings(), 'back'))"
+    )
+    process = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONHASHSEED": hash_seed},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert process.stdout.split() == drawn("abcd", Settings(), "back", count=20)
+
+
+def test_nothing_is_drawn_from_nothing():
+    assert choose([], CONTEXT, 0, Settings(), "forward") is None

@@ -1,0 +1,49 @@
+"""Tests of qanet.augmentation.sentences."""
+
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qanet.augmentation.sentences import sentence_spans
+from qanet.errors import UserError
+
+
+def sentences(text):
+    return [text[start:end] for start, end in sentence_spans(text)]
+
+
+def test_sentences_end_where_a_reader_ends_them():
+    text = (
+        " Dr. Zoë Smith paid $3.50 in the U.S. on 3 Jan. 1990. "
+        '"Really?"\n\nHe said so!  '
+    )
+    assert sentences(text) == [
+        "Dr. Zoë Smith paid $3.50 in the U.S. on 3 Jan. 1990.",
+        '"Really?"',
+        "He said so!",
+    ]
+
+
+def test_offsets_count_code_points():
+    text = "🙂 Où? Ça va. 中文。"
+    assert sentences(text)[0].startswith("🙂")
+    assert "".join(sentences(text)).replace(" ", "") == text.replace(" ", "")
+
+
+@given(st.text() | st.text(alphabet="aB. \n!?\r。\"'(1é\x00\u2028\u0085\u00a0)"))
+def test_only_white_space_is_between_sentences(text):
+    last = 0
+    for start, end in sentence_spans(text):
+        assert last <= start < end <= len(text)
+        assert not text[last:start].strip()
+        assert text[start:end] == text[start:end].strip()
+        last = end
+    assert not text[last:].strip()
+
+
+def test_without_the_library(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sentencex", None)
+    with pytest.raises(UserError, match=r"pip install 'qanet\[augment\]'"):
+        sentence_spans("A sentence.")
