@@ -28,6 +28,9 @@ from qanet.errors import UserError
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 Probability = Annotated[float, Field(gt=0.0, le=1.0)]
 
+# What `data.mix` calls the training set itself.
+ORIGINAL = "original"
+
 
 class Section(BaseModel):
     """Settings that belong together; unknown keys are refused."""
@@ -51,8 +54,12 @@ class DataConfig(Section):
     Attributes:
         train, dev: a SQuAD v1.1 or v2.0 file each, or `squad` for SQuAD 1.1 through
             tensorflow-datasets.
+        augmented: further training sets by name, such as the paraphrases that
+            `python -m qanet augment` makes.
+        mix: how often each training set is drawn from; `original` is `train`. An epoch
+            has all of `train` and, in proportion, examples of the others, newly drawn.
         features: a file that `python -m qanet features` made; it takes the place of
-            `train`, `dev` and the settings of the vocabulary.
+            `train`, `dev`, `augmented` and the settings of the vocabulary.
         context_limit: tokens of a context in training; a longer one is cut to a
             window around its answer. Evaluation reads contexts of any length.
         question_limit: tokens of a question in training; evaluation reads it whole.
@@ -64,6 +71,8 @@ class DataConfig(Section):
 
     train: str = "squad"
     dev: str = "squad"
+    augmented: dict[str, str] = {}
+    mix: dict[str, PositiveFloat] = {ORIGINAL: 1.0}
     features: str | None = None
     context_limit: PositiveInt = 400
     question_limit: PositiveInt = 48
@@ -78,6 +87,23 @@ class DataConfig(Section):
             raise ValueError("the last bucket must equal context_limit")
         if self.answer_limit > self.context_limit:
             raise ValueError("answer_limit must not be larger than context_limit")
+        return self
+
+    @model_validator(mode="after")
+    def _check_mix(self) -> Self:
+        if ORIGINAL in self.augmented:
+            raise ValueError(
+                f"augmented: {ORIGINAL} stands for train; take other names"
+            )
+        if ORIGINAL not in self.mix:
+            raise ValueError(f"mix has no weight for {ORIGINAL}")
+        # A file of features brings names that are not known here.
+        if self.features is None:
+            for name in self.mix.keys() ^ {ORIGINAL, *self.augmented}:
+                lacking = "mix" if name in self.augmented else "augmented"
+                raise ValueError(
+                    f"{lacking} lacks {name}; mix and augmented go together"
+                )
         return self
 
 

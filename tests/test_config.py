@@ -291,6 +291,8 @@ def test_true_is_not_a_number(key):
         ("model.embedding_encoder.kernel_size", "0"),
         ("data.context_limit", "0"),
         ("data.answer_limit", "0"),
+        ("data.mix.original", "0"),
+        ("data.mix.original", "-1"),
         ("vocabulary.characters_per_word", "0"),
         ("vocabulary.extra_vectors", "-1"),
         ("training.steps", "0"),
@@ -321,6 +323,9 @@ def test_impossible_value(key, value):
         (["data.buckets=[]"], "the last bucket must equal context_limit"),
         (["data.buckets=[240, 160, 400]"], "buckets must rise strictly"),
         (["data.buckets=[160, 400, 400]"], "buckets must rise strictly"),
+        (["data.augmented.fr=fr.json"], "mix lacks fr"),
+        (["data.mix.fr=1"], "augmented lacks fr"),
+        (["data.augmented.original=fr.json"], "original stands for train"),
         # A window of the context could not hold the answer.
         (["data.answer_limit=401"], "answer_limit"),
     ],
@@ -332,6 +337,26 @@ def test_values_that_do_not_fit_together(overrides, message):
 @pytest.mark.parametrize("heads", [1, 2, 4, 64, 128])
 def test_heads_that_divide_the_width(heads):
     assert load_preset("qanet", [f"model.heads={heads}"]).model.heads == heads
+
+
+def test_a_mix_of_training_sets():
+    files = ["data.augmented.fr=fr.json", "data.augmented.de=de.json"]
+    mix = "data.mix={original: 3, fr: 1, de: 1}"
+    config = load_preset("qanet", [*files, mix]).data
+    assert config.augmented == {"fr": "fr.json", "de": "de.json"}
+    assert config.mix == {"original": 3, "fr": 1, "de": 1}
+    # One weight at a time, too.
+    single = ["data.mix.fr=1", "data.mix.de=1", "data.mix.original=3"]
+    assert load_preset("qanet", [*files, *single]).data == config
+    # A file of features brings its own names.
+    packed = load_preset("qanet", ["data.features=squad.npz", mix]).data
+    assert packed.mix == config.mix
+
+
+def test_a_mix_without_the_original():
+    values = {"data": {"mix": {"fr": 1}, "augmented": {"fr": "fr.json"}}}
+    with pytest.raises(ValidationError, match="no weight for original"):
+        Config.model_validate(values)
 
 
 def test_a_missing_value_is_named():

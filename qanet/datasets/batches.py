@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qanet.config import DataConfig
+from qanet.config import ORIGINAL, DataConfig
 from qanet.datasets.features import Features
+from qanet.errors import UserError
 from qanet.text.vocabulary import WordTable
 
 # Evaluation reads contexts up to this many tokens whole and longer ones in windows
@@ -93,25 +94,38 @@ def reading_windows(features: Features, examples: np.ndarray) -> Windows:
 
 
 def plan_training(
-    windows: Windows, config: DataConfig, batch_size: int, steps: int, seed: int
+    windows: Windows,
+    sources: dict[str, int],
+    config: DataConfig,
+    batch_size: int,
+    steps: int,
+    seed: int,
 ) -> list[PlannedBatch]:
     """The batches of a whole training run.
 
-    Every epoch is shuffled anew. An item waits in its bucket until the bucket holds a
-    batch; what is left at the end of an epoch waits for the next, so nothing is lost.
+    Every epoch is drawn and shuffled anew. An item waits in its bucket until the bucket
+    holds a batch; what is left at the end of an epoch waits for the next, so nothing
+    is lost.
+
+    Args:
+        windows: the items.
+        sources: examples of each training set, by name, in the order of the features.
+        config: gives the buckets and the sets' weights.
+        batch_size: items in a batch.
+        steps: batches.
+        seed: fixes the plan.
 
     Raises:
-        ValueError: no items.
+        UserError: there are no items of a set that has a weight.
     """
-    if not len(windows):
-        raise ValueError("no items to plan")
     random = np.random.default_rng(seed)
+    epochs = _epochs(_items_of_sources(windows, sources, config), config.mix, random)
     buckets = np.array(config.buckets)
     bucket_of = np.searchsorted(buckets, windows.lengths)
     waiting = [np.zeros(0, dtype=np.int64) for _ in buckets]
     plan: list[PlannedBatch] = []
     while len(plan) < steps:
-        order = random.permutation(len(windows))
+        order = next(epochs)
         full = []
         for bucket, length in enumerate(buckets):
             (places,) = np.nonzero(bucket_of[order] == bucket)
@@ -128,6 +142,50 @@ def plan_training(
         full.sort(key=lambda entry: entry[0])
         plan += [batch for _, batch in full]
     return plan[:steps]
+
+
+def _items_of_sources(
+    windows: Windows, sources: dict[str, int], config: DataConfig
+) -> dict[str, np.ndarray]:
+    """The items of each training set that has a weight."""
+    ends = np.cumsum(list(sources.values()))
+    source_of = np.searchsorted(ends, windows.examples, side="right")
+    items = {}
+    for number, name in enumerate(sources):
+        if name in config.mix:
+            items[name] = np.flatnonzero(source_of == number)
+            if not len(items[name]):
+                files = {ORIGINAL: config.train, **config.augmented}
+                raise UserError(
+                    f"{config.features or files[name]}: {name} has no answer of at "
+                    f"most data.answer_limit={config.answer_limit} tokens; give "
+                    "another file or raise it"
+                )
+    return items
+
+
+def _epochs(
+    items: dict[str, np.ndarray],
+    weights: dict[str, float],
+    random: np.random.Generator,
+) -> Iterator[np.ndarray]:
+    """The items of each epoch, in the order in which they take their turns.
+
+    An epoch has all of the original items, and so many of each other set that they are
+    to the original ones as their weights are. Of these, none comes again before all
+    others of its set had their turn.
+    """
+    original = items[ORIGINAL]
+    waiting = {name: items[name][:0] for name in weights if name != ORIGINAL}
+    while True:
+        drawn = [original]
+        for name, queue in waiting.items():
+            count = round(len(original) * weights[name] / weights[ORIGINAL])
+            while len(queue) < count:
+                queue = np.concatenate([queue, random.permutation(items[name])])
+            drawn.append(queue[:count])
+            waiting[name] = queue[count:]
+        yield random.permutation(np.concatenate(drawn))
 
 
 def plan_reading(

@@ -123,6 +123,43 @@ def build_features(examples: Sequence[Example]) -> Features:
     )
 
 
+def join_features(parts: Sequence[Features]) -> Features:
+    """The examples of several features, one after the other, on one list of words."""
+    numbers = {PADDING_WORD: 0}
+    renumbered = [
+        np.array(
+            [numbers.setdefault(word, len(numbers)) for word in part.words], "int32"
+        )
+        for part in parts
+    ]
+
+    def joined(name: str) -> np.ndarray:
+        return np.concatenate([getattr(part, name) for part in parts])
+
+    def joined_words(name: str) -> np.ndarray:
+        pairs = zip(renumbered, parts, strict=True)
+        return np.concatenate([new[getattr(part, name)] for new, part in pairs])
+
+    def joined_splits(name: str) -> np.ndarray:
+        sizes = [np.diff(getattr(part, name)) for part in parts]
+        return np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
+
+    contexts = np.cumsum([0, *(len(part.context_splits) - 1 for part in parts)])
+    pairs = zip(contexts.tolist(), parts, strict=False)
+    return Features(
+        words=list(numbers),
+        context_words=joined_words("context_words"),
+        context_spans=joined("context_spans"),
+        context_splits=joined_splits("context_splits"),
+        question_words=joined_words("question_words"),
+        question_splits=joined_splits("question_splits"),
+        context_of=np.concatenate([first + part.context_of for first, part in pairs]),
+        starts=joined("starts"),
+        ends=joined("ends"),
+        snapped=sum(part.snapped for part in parts),
+    )
+
+
 def cached_features(
     examples: Sequence[Example], cache: Path | None
 ) -> tuple[Features, bool]:

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from qanet.config import Config
+from qanet.config import ORIGINAL, Config
 from qanet.datasets.features import (
     Features,
     build_features,
     cached_features,
     from_arrays,
+    join_features,
     to_arrays,
 )
 from qanet.datasets.sources import load_examples
@@ -32,7 +33,7 @@ from qanet.text.vectors import load_vectors
 from qanet.text.vocabulary import Vocabulary
 
 # Raise it when the arrays of the compact file change.
-FORMAT = 1
+FORMAT = 2
 TRAIN = "train/"
 
 
@@ -41,14 +42,16 @@ class TrainingData:
     """What is trained on, what is evaluated on, and the words of both.
 
     Attributes:
-        train: tokens of the training set.
+        train: tokens of the training set, of `original` and then of all others.
+        sources: examples of each of these, by name, in the order of `train`.
         dev_examples: the dev set.
         dev: its tokens.
         vocabulary: words, characters and vectors.
-        counts: for `train` and `dev`, how much was read and mended.
+        counts: for `train`, `dev` and each augmented set, how much was read and mended.
     """
 
     train: Features
+    sources: dict[str, int]
     dev_examples: list[Example]
     dev: Features
     vocabulary: Vocabulary
@@ -71,18 +74,25 @@ def read_training_data(
     """
     if config.data.features:
         data = load_compact(config.data.features)
+        for name in config.data.mix.keys() - data.sources.keys():
+            raise UserError(
+                f"{config.data.features}: has no training set {name!r}, which data.mix "
+                f"names; it has {', '.join(data.sources)}"
+            )
         return replace(data, vocabulary=vocabulary or data.vocabulary)
-    counts, features = {}, {}
-    for split, source in (("train", config.data.train), ("dev", config.data.dev)):
-        squad = load_examples(source, split)
-        features[split], _ = cached_features(squad.examples, cache)
-        counts[split] = squad.counts | {"answers_snapped": features[split].snapped}
-        examples = squad.examples
+    counts, examples, features = {}, {}, {}
+    files = {"train": config.data.train, **config.data.augmented}
+    for name, file in {**files, "dev": config.data.dev}.items():
+        squad = load_examples(file, "dev" if name == "dev" else "train")
+        examples[name] = squad.examples
+        features[name], _ = cached_features(squad.examples, cache)
+        counts[name] = squad.counts | {"answers_snapped": features[name].snapped}
+    sources = {name: len(features[name]) for name in files}
+    sources = {ORIGINAL: sources.pop("train"), **sources}
+    train, dev = join_features([features[name] for name in files]), features["dev"]
     if vocabulary is None:
-        vocabulary = build_vocabulary(config, features["train"], features["dev"], cache)
-    return TrainingData(
-        features["train"], examples, features["dev"], vocabulary, counts
-    )
+        vocabulary = build_vocabulary(config, train, dev, cache)
+    return TrainingData(train, sources, examples["dev"], dev, vocabulary, counts)
 
 
 def build_vocabulary(
@@ -121,6 +131,7 @@ def save_compact(path: Path, data: TrainingData) -> None:
     train = replace(data.train, context_spans=np.zeros((0, 2), dtype=np.int32))
     arrays = {
         "format": np.int64(FORMAT),
+        "sources": pack_json(data.sources),
         "counts": pack_json(data.counts),
         "dev": pack_json(to_document(data.dev_examples)),
         "vocabulary": pack_json(data.vocabulary.to_fields()),
@@ -155,12 +166,17 @@ def load_compact(path: str | Path) -> TrainingData:
             }
         )
         examples = parse_squad(unpack_json(arrays["dev"]), str(path)).examples
-        stored = unpack_json(arrays["counts"])
         names = (*COUNTS, "answers_snapped")
         counts = {
-            split: {name: int(stored[split][name]) for name in names}
-            for split in ("train", "dev")
+            split: {name: int(stored[name]) for name in names}
+            for split, stored in dict(unpack_json(arrays["counts"])).items()
         }
+        sources = {
+            name: int(size)
+            for name, size in dict(unpack_json(arrays["sources"])).items()
+        }
+        if ORIGINAL not in sources or sum(sources.values()) != len(train):
+            raise ValueError("the training sets do not add up")
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     except (DamagedFile, KeyError, TypeError, ValueError):
@@ -168,4 +184,5 @@ def load_compact(path: str | Path) -> TrainingData:
             f"{path}: damaged, or not a file of this version; make it anew with "
             "python -m qanet features"
         ) from None
-    return TrainingData(train, examples, build_features(examples), vocabulary, counts)
+    dev = build_features(examples)
+    return TrainingData(train, sources, examples, dev, vocabulary, counts)

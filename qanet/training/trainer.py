@@ -71,16 +71,15 @@ class Trainer:
         )
         windows = training_windows(data.train, config.data, training.seed)
         self.left_out = len(data.train) - len(windows)
-        if not len(windows):
-            raise UserError(
-                f"{config.data.features or config.data.train}: has no answer of at "
-                f"most data.answer_limit={config.data.answer_limit} tokens; give "
-                "another file or raise it"
-            )
         table = data.vocabulary.table(data.train.words)
         self.maker = BatchMaker(data.train, table, windows, training.label_noise)
         self.plan = plan_training(
-            windows, config.data, training.batch_size, training.steps, training.seed
+            windows,
+            data.sources,
+            config.data,
+            training.batch_size,
+            training.steps,
+            training.seed,
         )
         self.progress = Progress()
 

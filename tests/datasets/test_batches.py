@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qanet.config import DataConfig, VocabularyConfig
+from qanet.config import ORIGINAL, DataConfig, VocabularyConfig
 from qanet.datasets import batches
 from qanet.datasets.batches import (
     NO_ITEM,
@@ -25,6 +25,7 @@ from qanet.datasets.batches import (
 )
 from qanet.datasets.features import build_features
 from qanet.datasets.squad import Example, Span
+from qanet.errors import UserError
 from qanet.text.vocabulary import Vocabulary
 
 WORDS = ["The", "cat", "sat", "on", "a", "mat", "éclair", "2024"]
@@ -68,6 +69,12 @@ def windows_of(*lengths):
     """Windows of so many tokens, an example each."""
     lengths = np.array(lengths, dtype=np.int64)
     return Windows(np.arange(len(lengths)), np.zeros_like(lengths), lengths)
+
+
+def planned(windows, config, batch_size, steps, seed):
+    """The plan of a training on these windows alone."""
+    sources = {ORIGINAL: len(windows)}
+    return plan_training(windows, sources, config, batch_size, steps, seed)
 
 
 def items_of(plan):
@@ -156,7 +163,7 @@ def test_the_place_of_a_window_follows_from_the_seed():
 )
 def test_every_item_takes_its_turn_once_an_epoch(lengths, batch_size, steps, seed):
     config = data_config(4, 7, 12)
-    plan = plan_training(windows_of(*lengths), config, batch_size, steps, seed)
+    plan = planned(windows_of(*lengths), config, batch_size, steps, seed)
     assert len(plan) == steps
     for bucket, shortest in ((4, 0), (7, 5), (12, 8)):
         of_bucket = {i for i, n in enumerate(lengths) if shortest <= n <= bucket}
@@ -178,7 +185,7 @@ def test_every_item_takes_its_turn_once_an_epoch(lengths, batch_size, steps, see
 def test_no_item_is_left_behind_while_others_have_their_turns():
     lengths = [3] * 45 + [9] * 23  # neither a multiple of the batch size
     epochs = 10
-    plan = plan_training(windows_of(*lengths), data_config(4, 12), 8, 85, seed=0)
+    plan = planned(windows_of(*lengths), data_config(4, 12), 8, 85, seed=0)
     turns = Counter(items_of(plan))
     assert len(items_of(plan)) == epochs * len(lengths)
     assert set(turns) == set(range(len(lengths)))
@@ -186,7 +193,7 @@ def test_no_item_is_left_behind_while_others_have_their_turns():
 
 
 def test_every_epoch_has_an_order_of_its_own():
-    plan = plan_training(windows_of(*[3] * 40), data_config(4), 8, 15, seed=0)
+    plan = planned(windows_of(*[3] * 40), data_config(4), 8, 15, seed=0)
     epochs = np.array(items_of(plan)).reshape(3, 40)
     orders = {tuple(epoch) for epoch in epochs.tolist()} | {tuple(range(40))}
     assert len(orders) == 4
@@ -197,7 +204,7 @@ def test_every_epoch_has_an_order_of_its_own():
 
 def test_the_buckets_take_turns():
     windows = windows_of(*[3] * 80, *[9] * 80)
-    plan = plan_training(windows, data_config(4, 12), 8, 20, seed=0)
+    plan = planned(windows, data_config(4, 12), 8, 20, seed=0)
     lengths = [batch.context_length for batch in plan]
     assert Counter(lengths) == {4: 10, 12: 10}
     for half in (lengths[:10], lengths[10:]):
@@ -207,7 +214,7 @@ def test_the_buckets_take_turns():
 def test_the_plan_follows_from_the_seed():
     windows = windows_of(*range(1, 13), *range(1, 13))
     config = data_config(4, 12)
-    plans = [plan_training(windows, config, 4, 12, seed) for seed in (5, 5, 6)]
+    plans = [planned(windows, config, 4, 12, seed) for seed in (5, 5, 6)]
     assert_same_plan(plans[0], plans[1])
     assert items_of(plans[0]) != items_of(plans[2])
 
@@ -222,19 +229,95 @@ def test_the_plan_follows_from_the_seed():
 def test_a_longer_plan_begins_like_a_shorter_one(lengths, batch_size, steps, more):
     """A run that is resumed with more steps must not see other batches."""
     windows, config = windows_of(*lengths), data_config(4, 12)
-    short = plan_training(windows, config, batch_size, steps, seed=3)
-    long = plan_training(windows, config, batch_size, steps + more, seed=3)
+    short = planned(windows, config, batch_size, steps, seed=3)
+    long = planned(windows, config, batch_size, steps + more, seed=3)
     assert_same_plan(short, long[:steps])
 
 
 def test_a_batch_may_be_larger_than_the_data():
-    (batch,) = plan_training(windows_of(3, 3, 3), data_config(4), 7, 1, seed=0)
+    (batch,) = planned(windows_of(3, 3, 3), data_config(4), 7, 1, seed=0)
     assert sorted(Counter(batch.items.tolist()).values()) == [2, 2, 3]
 
 
 def test_nothing_to_plan():
-    with pytest.raises(ValueError, match="no items"):
-        plan_training(windows_of(), data_config(4), 8, 1, seed=0)
+    with pytest.raises(UserError, match="squad: original has no answer of at most"):
+        planned(windows_of(), data_config(4), 8, 1, seed=0)
+
+
+# Several training sets.
+
+
+def mixed_config(**weights):
+    augmented = {name: f"{name}.json" for name in weights if name != ORIGINAL}
+    return data_config(4, 12, augmented=augmented, mix=weights)
+
+
+def epochs_of(sizes, config, epochs, seed=0):
+    """The items of each epoch of a plan in which every batch is one item."""
+    windows = windows_of(*([3] * sum(sizes.values())))
+    size = sum(round(sizes[ORIGINAL] * w) for w in config.mix.values())
+    size = round(size / config.mix[ORIGINAL])
+    plan = plan_training(windows, sizes, config, 1, epochs * size, seed)
+    return np.array(items_of(plan)).reshape(epochs, size)
+
+
+def test_an_epoch_has_the_original_and_a_share_of_the_others():
+    sizes = {ORIGINAL: 30, "fr": 50, "de": 40}
+    for epoch in epochs_of(sizes, mixed_config(original=3, fr=1, de=2), 4):
+        counts = Counter(epoch.tolist())
+        assert set(counts.values()) == {1}
+        assert set(range(30)) <= counts.keys()
+        assert sum(30 <= item < 80 for item in counts) == 10
+        assert sum(80 <= item < 120 for item in counts) == 20
+
+
+def test_others_are_drawn_anew_and_all_of_them_take_their_turns():
+    sizes = {ORIGINAL: 30, "fr": 50}
+    epochs = epochs_of(sizes, mixed_config(original=3, fr=1), 10)
+    drawn = [epoch[epoch >= 30] for epoch in epochs]
+    # Five epochs of ten are all fifty; the second time they are drawn otherwise.
+    for five in (drawn[:5], drawn[5:]):
+        assert sorted(np.concatenate(five).tolist()) == list(range(30, 80))
+    sets = [frozenset(part.tolist()) for part in drawn]
+    assert set(sets[:5]) != set(sets[5:])
+
+
+def test_a_small_set_may_come_several_times_an_epoch():
+    sizes = {ORIGINAL: 10, "fr": 4}
+    (epoch,) = epochs_of(sizes, mixed_config(original=1, fr=1), 1)
+    counts = Counter(epoch.tolist())
+    assert set(range(10)) <= counts.keys()
+    assert sorted(counts[item] for item in range(10, 14)) == [2, 2, 3, 3]
+
+
+def test_sets_are_mixed_within_an_epoch():
+    sizes = {ORIGINAL: 100, "fr": 100}
+    (epoch,) = epochs_of(sizes, mixed_config(original=1, fr=1), 1)
+    # Of 100 places about 50 are the original's; five standard deviations.
+    assert abs(sum(epoch[:100] < 100) - 50) < 5 * 5
+
+
+def test_a_set_without_weight_takes_no_part():
+    config = data_config(4, features="packed.npz", mix={ORIGINAL: 1})
+    windows = windows_of(*[3] * 20)
+    plan = plan_training(windows, {ORIGINAL: 8, "fr": 12}, config, 4, 10, seed=0)
+    assert set(items_of(plan)) == set(range(8))
+
+
+def test_the_original_alone_is_planned_as_ever():
+    windows, config = windows_of(*[3] * 20), data_config(4)
+    plan = planned(windows, config, 4, 10, seed=5)
+    random = np.random.default_rng(5)
+    expected = np.concatenate([random.permutation(20), random.permutation(20)])
+    assert items_of(plan) == expected.tolist()
+
+
+def test_a_set_without_items_is_named():
+    sizes = {ORIGINAL: 3, "fr": 0}
+    with pytest.raises(UserError, match=r"fr\.json: fr has no answer"):
+        plan_training(
+            windows_of(3, 3, 3), sizes, mixed_config(original=1, fr=1), 1, 1, 0
+        )
 
 
 # The reading plan.
@@ -556,7 +639,7 @@ def training():
     features = build_features(examples)
     windows = training_windows(features, config, seed=0)
     maker = BatchMaker(features, vocabulary().table(features.words), windows)
-    plan = plan_training(windows, config, 2, 12, seed=0)
+    plan = planned(windows, config, 2, 12, seed=0)
     assert {batch.context_length for batch in plan} == {5, 8}
     return maker, plan
 

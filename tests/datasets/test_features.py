@@ -1,13 +1,14 @@
 """Tests of qanet.datasets.features."""
 
 from dataclasses import fields, replace
+from itertools import chain
 
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from qanet.datasets.features import build_features, cached_features
+from qanet.datasets.features import build_features, cached_features, join_features
 from qanet.datasets.squad import Example, Span
 from qanet.text.tokenizer import token_spans, tokenize
 
@@ -187,6 +188,29 @@ EXAMPLES = [
     question(("a dog", -1), ("km", 17), id="q2"),
     question(("two", 4), context="one two \ud83d", id="q3"),
 ]
+
+
+# Several data sets.
+
+
+@given(
+    st.lists(
+        st.lists(st.tuples(TEXT, TEXT, st.integers(0, 5)), max_size=4),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_joined_features_are_those_of_all_examples(sets):
+    """Contexts of different sets differ, or one would be stored once."""
+    parts = [
+        [
+            Example(str(i), question, f"{n} {context}", (Span(context[at:], at + 2),))
+            for i, (question, context, at) in enumerate(examples)
+        ]
+        for n, examples in enumerate(sets)
+    ]
+    joined = join_features([build_features(part) for part in parts])
+    assert_same(joined, build_features(list(chain.from_iterable(parts))))
 
 
 def test_the_second_time_the_features_come_from_the_cache(tmp_path):

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import fields
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from qanet.config import Config
 from qanet.datasets.features import Features, build_features
 from qanet.datasets.squad import COUNTS as NAMES
-from qanet.datasets.squad import Example, Span
+from qanet.datasets.squad import Example, Span, write_squad
 from qanet.datasets.training_data import (
     TrainingData,
     build_vocabulary,
@@ -93,7 +94,8 @@ def data():
         vectors=np.arange(12, dtype=np.float16).reshape(4, 3),
     )
     features = build_features(train), build_features(dev)
-    return TrainingData(features[0], dev, features[1], vocabulary, COUNTS)
+    sources = {"original": len(train) - 1, "fr": 1}
+    return TrainingData(features[0], sources, dev, features[1], vocabulary, COUNTS)
 
 
 def assert_same_features(actual, expected, leave_out=()):
@@ -112,6 +114,7 @@ def test_compact_file_keeps_what_a_training_needs(data, tmp_path):
     assert sorted(loaded.dev_examples, key=lambda e: e.id) == data.dev_examples
     assert_same_features(loaded.dev, build_features(loaded.dev_examples))
     assert loaded.counts == COUNTS
+    assert list(loaded.sources.items()) == list(data.sources.items())
     assert loaded.vocabulary.words == data.vocabulary.words
     assert loaded.vocabulary.characters == data.vocabulary.characters
     assert loaded.vocabulary.characters_per_word == 5
@@ -138,6 +141,63 @@ def test_the_configuration_names_the_compact_file(data, tmp_path):
     assert read_training_data(config, tmp_path, own).vocabulary is own
 
 
+def test_the_mix_names_sets_of_the_compact_file(data, tmp_path):
+    path = tmp_path / "data.npz"
+    save_compact(path, data)
+    settings = {"features": str(path), "mix": {"original": 3, "fr": 1}}
+    config = Config.model_validate({"data": settings})
+    assert read_training_data(config, tmp_path / "cache").sources == data.sources
+    settings["mix"]["de"] = 1
+    config = Config.model_validate({"data": settings})
+    with pytest.raises(UserError, match=r"data\.npz: has no training set 'de'"):
+        read_training_data(config, tmp_path / "cache")
+
+
+def test_training_sets_stand_one_after_the_other(tmp_path):
+    files = {}
+    for number, name in enumerate(("train", "de", "fr", "dev")):
+        context = f"{name} {name} und Rome"
+        examples = [
+            Example(f"{name}-{i}", f"{name} {i}?", context, (Span("Rome", 4),))
+            for i in range(number + 1)
+        ]
+        files[name] = str(tmp_path / f"{name}.json")
+        write_squad(files[name], examples)
+    train, dev = files.pop("train"), files.pop("dev")
+    config = Config.model_validate(
+        {
+            "data": {
+                "train": train,
+                "dev": dev,
+                "augmented": files,
+                "mix": {"original": 3, "fr": 1, "de": 1},
+            },
+            "vocabulary": {"word_min_count": 1, "character_min_count": 1},
+        }
+    )
+    data = read_training_data(config, tmp_path / "cache")
+    assert data.sources == {"original": 1, "de": 2, "fr": 3}
+    words = np.array(data.train.words)
+    splits = data.train.question_splits
+    questions = [
+        " ".join(words[data.train.question_words[begin:end]])
+        for begin, end in pairwise(splits)
+    ]
+    assert questions == [
+        "train 0 ?",
+        *("de 0 ?", "de 1 ?"),
+        *("fr 0 ?", "fr 1 ?", "fr 2 ?"),
+    ]
+    assert {name: c["questions"] for name, c in data.counts.items()} == {
+        "train": 1,
+        "de": 2,
+        "fr": 3,
+        "dev": 4,
+    }
+    assert {"train", "de", "fr"} <= set(data.vocabulary.words)
+    assert "dev" not in data.vocabulary.words
+
+
 def rewritten(path, **changes):
     """The compact file with some arrays changed or, where `None`, left out."""
     with np.load(path) as file:
@@ -161,6 +221,10 @@ def rewritten(path, **changes):
         {"counts": np.frombuffer(b"\xff", dtype=np.uint8)},
         {"counts": pack_json({"train": {"questions": 2}, "dev": {}})},
         {"counts": pack_json([1, 2])},
+        {"sources": None},
+        {"sources": pack_json({"original": 1})},
+        {"sources": pack_json({"fr": 2})},
+        {"sources": pack_json([2])},
     ],
     ids=lambda changes: next(iter(changes)),
 )

@@ -3,6 +3,7 @@
 import csv
 import os
 import signal
+from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -12,7 +13,7 @@ from keras import ops
 from tqdm import tqdm
 
 import qanet.training.trainer as trainer_module
-from qanet.datasets.features import build_features
+from qanet.datasets.features import build_features, join_features
 from qanet.datasets.squad import Example, Span
 from qanet.datasets.training_data import TrainingData
 from qanet.errors import UserError
@@ -334,11 +335,31 @@ def test_label_noise_reaches_the_targets(trainer, compiled_trainer, tmp_path):
     assert (trainer.maker.label_noise, other.maker.label_noise) == (0.0, 0.25)
 
 
+def test_the_mix_reaches_the_plan(compiled_trainer, tiny_config, tmp_path):
+    data = compiled_trainer.data
+    count = len(data.train)
+    mixed = replace(
+        data,
+        train=join_features([data.train, data.train]),
+        sources={"original": count, "fr": count},
+    )
+    mix = {"augmented": {"fr": "fr.json"}, "mix": {"original": 2, "fr": 1}}
+    config = tiny_config.model_copy(
+        update={"data": tiny_config.data.model_copy(update=mix)}
+    )
+    trainer = Trainer(config, mixed, Run(tmp_path), compiled_trainer.distribution)
+    items = np.concatenate([batch.items for batch in trainer.plan])
+    # 24 items: less than one epoch of 24 originals and 12 others.
+    from_fr = int((trainer.maker.windows.examples[items] >= count).sum())
+    assert 0 < from_fr <= 12
+    assert len(set(items.tolist())) == 24
+
+
 def test_no_example_to_train_on_is_a_users_mistake(compiled_trainer, tiny_config):
     examples = [Example("1", "Who?", "word " * 9, (Span("word " * 9, 0),))]
     features = build_features(examples)
     vocabulary = compiled_trainer.data.vocabulary
-    data = TrainingData(features, examples, features, vocabulary, {})
+    data = TrainingData(features, {"original": 1}, examples, features, vocabulary, {})
     with pytest.raises(UserError, match=r"train.json.*answer_limit=4"):
         Trainer(tiny_config, data, Run("unused"), compiled_trainer.distribution)
 
