@@ -6,7 +6,7 @@ directory. Unknown keys, wrong types and impossible values are refused.
 
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import yaml
 from pydantic import (
@@ -292,6 +292,9 @@ class Config(Section):
         return value
 
 
+Model = TypeVar("Model", bound=Section)
+
+
 def preset_names() -> list[str]:
     """The names of the presets that ship with the package, sorted."""
     files = resources.files("qanet").joinpath("presets").iterdir()
@@ -315,14 +318,33 @@ def load_preset(name: str, overrides: list[str] | None = None) -> Config:
             f"unknown preset {name!r}; choose one of {', '.join(preset_names())}"
         )
     text = resources.files("qanet").joinpath("presets", f"{name}.yaml").read_text()
+    values = yaml.safe_load(text) or {}
+    return configure(Config, values, overrides or [], f"preset {name}")
+
+
+def configure(
+    kind: type[Model], values: dict[str, Any], overrides: list[str], where: str
+) -> Model:
+    """Makes a configuration of values and `key=value` overrides.
+
+    Args:
+        kind: the configuration's class.
+        values: nested settings; those that are missing have their defaults.
+        overrides: strings such as `"training.steps=1000"`; values are YAML.
+        where: names the values in error messages.
+
+    Raises:
+        UserError: unknown key, wrong type or impossible value.
+    """
     # On top of the defaults, so that an override may name a part of a section.
-    values = _merged(Config().model_dump(), yaml.safe_load(text) or {})
-    for override in overrides or []:
+    defaults = kind.model_construct().model_dump()
+    values = _merged(defaults, values)
+    for override in overrides:
         _override(values, override)
-    return _validate(values, f"preset {name}")
+    return _validate(kind, values, where)
 
 
-def load_config(path: Path) -> Config:
+def load_config(path: Path, kind: type[Model] = Config) -> Model:
     """Reads the configuration that a run directory stores.
 
     Raises:
@@ -334,7 +356,7 @@ def load_config(path: Path) -> Config:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
     except (yaml.YAMLError, ValueError):
         raise UserError(f"{path}: not a valid configuration file") from None
-    return _validate(values, str(path))
+    return _validate(kind, values, str(path))
 
 
 def _merged(values: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
@@ -366,9 +388,9 @@ def _override(values: dict[str, Any], override: str) -> None:
     values[parts[-1]] = value
 
 
-def _validate(values: Any, where: str) -> Config:
+def _validate(kind: type[Model], values: Any, where: str) -> Model:
     try:
-        return Config.model_validate(values)
+        return kind.model_validate(values)
     except ValidationError as error:
         raise UserError(f"{where}: {_first_problem(error)}") from None
 

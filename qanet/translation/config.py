@@ -1,0 +1,91 @@
+"""The typed configuration of a translation model and its training."""
+
+from typing import Literal, Self
+
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+
+from qanet.config import Rate, Section
+
+
+class ModelConfig(Section):
+    """Sizes of the model.
+
+    Attributes:
+        name: `transformer`, or `recurrent` for the attention model before it.
+        pieces: sub-words, which both languages share.
+        width: features of every layer.
+        layers: blocks of the encoder and of the decoder.
+        heads: attention heads of the transformer; divides the width.
+        feed_forward: inner size of its feed-forward layers.
+        dropout: dropout rate of every sub-layer and of the embeddings.
+    """
+
+    name: Literal["transformer", "recurrent"] = "transformer"
+    pieces: PositiveInt = 8000
+    width: PositiveInt = 256
+    layers: PositiveInt = 3
+    heads: PositiveInt = 4
+    feed_forward: PositiveInt = 1024
+    dropout: Rate = 0.1
+
+    @model_validator(mode="after")
+    def _check_width(self) -> Self:
+        if self.width % self.heads:
+            raise ValueError(f"heads={self.heads} does not divide width={self.width}")
+        if self.width % 2:
+            raise ValueError("width must be even, half sines and half cosines")
+        return self
+
+
+class TrainingConfig(Section):
+    """How it is trained.
+
+    Attributes:
+        steps: optimizer steps.
+        batch_tokens: sub-words of a batch, padding included, on either side.
+        buckets: lengths in sub-words that pairs are padded to, in rising order; longer
+            pairs are left out.
+        learning_rate: the highest rate; it falls to zero along a cosine.
+        warmup_steps: steps until the highest rate.
+        clip_norm: upper bound of the gradient's global norm.
+        label_smoothing: share of the target that all sub-words get alike.
+        held_out: pairs kept from the training, to measure on.
+        evaluate_every: steps between measurements; the training can go on from each.
+        seed: fixes initial weights, order of the pairs, and dropout.
+    """
+
+    steps: PositiveInt = 4000
+    batch_tokens: PositiveInt = 4096
+    buckets: tuple[PositiveInt, ...] = (16, 32, 64, 128)
+    learning_rate: PositiveFloat = 1e-3
+    warmup_steps: NonNegativeInt = 400
+    clip_norm: PositiveFloat = 1.0
+    label_smoothing: Rate = 0.1
+    held_out: PositiveInt = 1000
+    evaluate_every: PositiveInt = 500
+    seed: int = Field(default=42, ge=0, lt=2**32)
+
+    @model_validator(mode="after")
+    def _check_buckets(self) -> Self:
+        if not self.buckets or list(self.buckets) != sorted(set(self.buckets)):
+            raise ValueError("buckets must rise strictly")
+        if self.batch_tokens < self.buckets[-1]:
+            raise ValueError("batch_tokens must hold the longest bucket")
+        return self
+
+
+class TranslationConfig(Section):
+    """The whole configuration.
+
+    Attributes:
+        data: files of pairs, a line each: two texts with a tab between; what follows
+            a second tab is not read. Plain or `.gz`.
+        reverse: translate from the second language into the first.
+        model: its sizes.
+        training: how it is trained.
+    """
+
+    data: tuple[str, ...]
+    reverse: bool = False
+    model: ModelConfig = ModelConfig()
+    training: TrainingConfig = TrainingConfig()

@@ -1,0 +1,164 @@
+"""Our own translation models: the run directory, and the translator it makes."""
+
+import hashlib
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from qanet.config import load_config
+from qanet.errors import UserError
+from qanet.files import DamagedFile, read_arrays, write_text
+from qanet.run import assign_variables, save_variables
+from qanet.translation.config import ModelConfig, TranslationConfig
+from qanet.translation.search import BeamSearch, Sampling
+from qanet.translation.subwords import END, PADDING, Subwords
+
+BEAMS = 5
+# Sub-words of a batch of sources, padding included.
+BATCH_TOKENS = 1024
+
+
+def build_translation_model(config: ModelConfig, pieces: int) -> keras.Model:
+    """Builds a model with random weights."""
+    if config.name == "recurrent":
+        from qanet.translation.recurrent import Recurrent
+
+        return Recurrent(config, pieces)
+    from qanet.translation.transformer import Transformer
+
+    return Transformer(config, pieces)
+
+
+class TranslationRun:
+    """The directory of a translation model.
+
+    Args:
+        directory: its path; it need not exist yet.
+    """
+
+    def __init__(self, directory: str | Path):
+        self.directory = Path(directory)
+        self.config_path = self.directory / "config.json"
+        self.subwords_path = self.directory / "subwords.model"
+        self.weights_path = self.directory / "weights.npz"
+        self.checkpoint_path = self.directory / "checkpoint.npz"
+        self.history_path = self.directory / "history.csv"
+        self.metrics_path = self.directory / "metrics.json"
+
+    def save_config(self, config: TranslationConfig) -> None:
+        """Stores the whole configuration."""
+        write_text(self.config_path, config.model_dump_json(indent=2) + "\n")
+
+    def load_config(self) -> TranslationConfig:
+        """Reads the configuration; raises `UserError` where it cannot."""
+        if not self.config_path.is_file():
+            raise UserError(
+                f"{self.directory}: not the directory of a translation model (it has "
+                "no config.json); give the one that translate train made"
+            )
+        return load_config(self.config_path, TranslationConfig)
+
+    def save_weights(self, model: keras.Model) -> None:
+        """Stores the model's present weights."""
+        save_variables(self.weights_path, _weights(model))
+
+    def load_model(self) -> tuple[keras.Model, Subwords]:
+        """Rebuilds the model and loads its weights.
+
+        Raises:
+            UserError: a file is missing, damaged or of another configuration.
+        """
+        config = self.load_config()
+        subwords = Subwords.load(self.subwords_path)
+        model = build_translation_model(config.model, len(subwords))
+        try:
+            assign_variables(_weights(model), read_arrays(self.weights_path))
+        except OSError as error:
+            raise UserError(
+                f"{self.weights_path}: cannot be read: {error.strerror}"
+            ) from None
+        except (DamagedFile, ValueError) as error:
+            raise UserError(
+                f"{self.weights_path}: damaged or of another configuration ({error})"
+            ) from None
+        return model, subwords
+
+
+def _weights(model: keras.Model) -> dict[str, keras.Variable]:
+    """The weights by number and name, since Keras counts layers from model to model."""
+    return {f"{i}/{v.name}": v for i, v in enumerate(model.trainable_variables)}
+
+
+class NeuralTranslator:
+    """Translates with a model of ours.
+
+    Args:
+        directory: its directory.
+        temperature: draw translations with this temperature; by default the likeliest
+            ones are searched for.
+        beams: hypotheses of the search, at least; as many as translations if those
+            are more.
+
+    Raises:
+        UserError: a file of the directory is missing or damaged.
+    """
+
+    # Enough for full batches of each length, and soon stored.
+    batch_size = 512
+
+    def __init__(
+        self, directory: Path, temperature: float | None = None, beams: int = BEAMS
+    ):
+        run = TranslationRun(directory)
+        self.config = run.load_config()
+        self.model, self.subwords = run.load_model()
+        self.temperature = temperature
+        self.beams = beams
+        digest = hashlib.sha256()
+        for path in (run.config_path, run.subwords_path, run.weights_path):
+            digest.update(path.read_bytes())
+        way = f"beam {beams}" if temperature is None else f"temperature {temperature}"
+        self.name = f"nmt:{Path(directory).name} {digest.hexdigest()[:12]} {way}"
+        self._searches = {}
+
+    def translate(self, sentences: Sequence[str], count: int) -> list[list[str]]:
+        """See `Translator.translate`; a sentence longer than all buckets has none."""
+        results: list[list[str]] = [[] for _ in sentences]
+        encoded = self.subwords.encode(sentences)
+        lengths = np.array([len(pieces) for pieces in encoded])
+        shortest = 1
+        for bucket in self.config.training.buckets:
+            # With the mark of the end a source is one longer.
+            items = np.flatnonzero((lengths >= shortest) & (lengths < bucket))
+            shortest = bucket
+            rows = max(BATCH_TOKENS // bucket, 1)
+            for first in range(0, len(items), rows):
+                part = items[first : first + rows]
+                source = np.full((rows, bucket), PADDING, dtype=np.int32)
+                seeds = np.zeros(rows, dtype=np.uint32)
+                for row, item in enumerate(part):
+                    pieces = [*encoded[item], END]
+                    source[row, : len(pieces)] = pieces
+                    seeds[row] = zlib.crc32(sentences[item].encode())
+                tokens, _ = self._search(bucket, count).predict_on_batch(
+                    {"source": source, "seed": seeds}
+                )
+                for item, found in zip(part, tokens, strict=False):
+                    texts = dict.fromkeys(self.subwords.decode(found))
+                    results[item] = [text for text in texts if text][:count]
+        return results
+
+    def _search(self, length: int, count: int) -> keras.Model:
+        """The compiled search for sources of a length, made at its first use."""
+        if (length, count) not in self._searches:
+            longest = length + length // 2
+            if self.temperature is None:
+                search = BeamSearch(self.model, max(self.beams, count), longest)
+            else:
+                search = Sampling(self.model, count, longest, self.temperature)
+            search.compile(jit_compile=True)
+            self._searches[length, count] = search
+        return self._searches[length, count]

@@ -1,0 +1,100 @@
+"""Sub-words by SentencePiece (Kudo and Richardson, 2018)."""
+
+import io
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from qanet.errors import UserError
+from qanet.files import write_file
+
+PADDING, UNKNOWN, BEGIN, END = range(4)
+
+
+class Subwords:
+    """Turns sentences into numbers and back.
+
+    Args:
+        serialized: a SentencePiece model, as `train_subwords` makes it.
+
+    Raises:
+        UserError: the library is not installed.
+        ValueError: this is no such model.
+    """
+
+    def __init__(self, serialized: bytes):
+        sentencepiece = _library()
+        self.serialized = serialized
+        self._processor = sentencepiece.SentencePieceProcessor()
+        try:
+            self._processor.LoadFromSerializedProto(serialized)
+        except RuntimeError as error:
+            raise ValueError("not a SentencePiece model") from error
+        if self._processor.pad_id() != PADDING or self._processor.eos_id() != END:
+            raise ValueError("a SentencePiece model with other marks")
+
+    def __len__(self) -> int:
+        return self._processor.GetPieceSize()
+
+    def encode(self, sentences: Sequence[str]) -> list[list[int]]:
+        """The sub-words of each sentence, without marks."""
+        return self._processor.EncodeAsIds(list(sentences))
+
+    def decode(self, rows: Iterable[Sequence[int]]) -> list[str]:
+        """The sentences again; everything from the mark of the end on is left out."""
+        texts = []
+        for row in rows:
+            row = [int(piece) for piece in row]
+            row = row[: row.index(END)] if END in row else row
+            texts.append(self._processor.DecodeIds([p for p in row if p > END]))
+        return texts
+
+    def save(self, path: Path) -> None:
+        """Writes the model."""
+        write_file(path, lambda file: file.write(self.serialized))
+
+    @classmethod
+    def load(cls, path: Path) -> "Subwords":
+        """Reads what `save` wrote; raises `UserError` where it cannot."""
+        try:
+            return cls(path.read_bytes())
+        except OSError as error:
+            raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+        except ValueError as error:
+            raise UserError(f"{path}: damaged ({error})") from None
+
+
+def train_subwords(sentences: Iterable[str], pieces: int, seed: int) -> Subwords:
+    """Learns the sub-words of some sentences.
+
+    Args:
+        sentences: text of all languages.
+        pieces: number of sub-words; fewer where the text has not so many.
+        seed: fixes which sentences are looked at where there are very many.
+    """
+    sentencepiece = _library()
+    sentencepiece.SetRandomGeneratorSeed(seed)
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.Train(
+        sentence_iterator=iter(sentences),
+        model_writer=model,
+        vocab_size=pieces,
+        hard_vocab_limit=False,
+        character_coverage=0.9999,
+        input_sentence_size=500_000,
+        pad_id=PADDING,
+        unk_id=UNKNOWN,
+        bos_id=BEGIN,
+        eos_id=END,
+        minloglevel=2,
+    )
+    return Subwords(model.getvalue())
+
+
+def _library():
+    try:
+        import sentencepiece
+    except ImportError:
+        raise UserError(
+            "translation models need sentencepiece: pip install 'qanet[translate]'"
+        ) from None
+    return sentencepiece
