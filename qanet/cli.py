@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from qanet.commands import translate
 from qanet.errors import UserError
 
 RUNS = Path("runs")
@@ -118,6 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--output", type=Path, required=True, metavar="FILE.npz", help="the file"
     )
     features.set_defaults(command=_features)
+    translate.add_parser(commands)
     augment = commands.add_parser(
         "augment",
         help="tell a data set in other words, by translating it there and back",

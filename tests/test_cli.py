@@ -78,6 +78,9 @@ def last_line(output):
         ["-m", "qanet", "answer"],
         ["-m", "qanet", "features"],
         ["-m", "qanet", "augment"],
+        ["-m", "qanet", "translate"],
+        ["-m", "qanet", "translate", "train"],
+        ["-m", "qanet", "translate", "run"],
     ],
     ids=" ".join,
 )

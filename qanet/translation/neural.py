@@ -110,7 +110,10 @@ class NeuralTranslator:
     batch_size = 512
 
     def __init__(
-        self, directory: Path, temperature: float | None = None, beams: int = BEAMS
+        self,
+        directory: str | Path,
+        temperature: float | None = None,
+        beams: int = BEAMS,
     ):
         run = TranslationRun(directory)
         self.config = run.load_config()

@@ -23,8 +23,10 @@ class Recurrent(keras.Model):
         pieces: size of the vocabulary, which both languages share.
     """
 
-    def __init__(self, config: ModelConfig, pieces: int, **kwargs):
-        super().__init__(**kwargs)
+    def __init__(self, config: ModelConfig, pieces: int):
+        # Named, because Keras numbers the models of a process and the optimizer's
+        # variables have the model's name in theirs.
+        super().__init__(name="recurrent")
         width = config.width
         self.vectors = self.add_weight(
             name="vectors",

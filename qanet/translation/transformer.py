@@ -29,8 +29,10 @@ class Transformer(keras.Model):
             vectors, which the softmax uses too.
     """
 
-    def __init__(self, config: ModelConfig, pieces: int, **kwargs):
-        super().__init__(**kwargs)
+    def __init__(self, config: ModelConfig, pieces: int):
+        # Named, because Keras numbers the models of a process and the optimizer's
+        # variables have the model's name in theirs.
+        super().__init__(name="transformer")
         width = config.width
         self.width = width
         self.vectors = self.add_weight(

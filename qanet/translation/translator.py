@@ -1,5 +1,6 @@
 """What all translators have in common, and how one is named on the command line."""
 
+import math
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -37,7 +38,10 @@ def open_translator(specification: str) -> Translator:
     """Makes the translator that is specified as `KIND:WHICH`.
 
     Args:
-        specification: `apertium:MODE`, for example `apertium:eng-spa`.
+        specification: `apertium:MODE`, for example `apertium:eng-spa`; `nmt:DIR` with
+            a directory that `python -m qanet translate train` made, or
+            `nmt-sample:TEMPERATURE:DIR` to draw translations instead of searching
+            for the likeliest.
 
     Raises:
         UserError: There is no such kind, or it cannot be used here.
@@ -52,4 +56,30 @@ def open_translator(specification: str) -> Translator:
         from qanet.translation.apertium import ApertiumTranslator
 
         return ApertiumTranslator(which)
-    raise UserError(f"translator {specification!r}: unknown kind; there is apertium")
+    if kind == "nmt":
+        from qanet.translation.neural import NeuralTranslator
+
+        return NeuralTranslator(which)
+    if kind == "nmt-sample":
+        from qanet.translation.neural import NeuralTranslator
+
+        return NeuralTranslator(*_sampled(which, specification))
+    raise UserError(
+        f"translator {specification!r}: unknown kind; there are apertium, nmt and "
+        "nmt-sample"
+    )
+
+
+def _sampled(which: str, specification: str) -> tuple[str, float]:
+    """Directory and temperature of `TEMPERATURE:DIR`."""
+    temperature, _, directory = which.partition(":")
+    try:
+        value = float(temperature)
+    except ValueError:
+        value = 0.0
+    if not directory or not 0.0 < value < math.inf:
+        raise UserError(
+            f"translator {specification!r}: write nmt-sample:TEMPERATURE:DIR, for "
+            "example nmt-sample:0.8:runs/en-fr"
+        )
+    return directory, value

@@ -1,0 +1,1 @@
+"""The sub-commands of `python -m qanet`: their options, and what they print."""

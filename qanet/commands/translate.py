@@ -1,0 +1,159 @@
+"""`python -m qanet translate`: trains translation models and translates with them."""
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from qanet.errors import UserError
+
+
+def add_parser(commands) -> None:
+    """Adds the command and its own commands, `train` and `run`."""
+    parser = commands.add_parser(
+        "translate",
+        help="train a translation model, or translate with any translator",
+        description="Translation models of our own, for back-translation.",
+    )
+    actions = parser.add_subparsers(required=True, metavar="ACTION")
+    _add_train(actions)
+    _add_run(actions)
+
+
+def _add_train(actions) -> None:
+    train = actions.add_parser(
+        "train",
+        help="train a model on pairs of sentences",
+        description="Trains a translation model on pairs of sentences and measures "
+        "BLEU on pairs that it has not seen.",
+        epilog="example: python -m qanet translate train --data en-fr.tsv.gz "
+        "--output runs/en-fr --set training.steps=8000",
+    )
+    train.add_argument(
+        "--data",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="pairs, a line each, with a tab between; plain or .gz; what follows a "
+        "second tab is not read",
+    )
+    train.add_argument(
+        "--reverse",
+        action="store_true",
+        help="translate from the second language into the first",
+    )
+    train.add_argument(
+        "--output", type=Path, required=True, metavar="DIR", help="directory to make"
+    )
+    train.add_argument(
+        "--resume",
+        action="store_true",
+        help="continue the training in --output from its last measurement",
+    )
+    train.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="change one setting, for example model.name=recurrent (the model before "
+        "the Transformer), model.width=512 or training.steps=20000; may be repeated",
+    )
+    train.set_defaults(command=_train)
+
+
+def _add_run(actions) -> None:
+    run = actions.add_parser(
+        "run",
+        help="translate text",
+        description="Translates a text, a sentence a line.",
+    )
+    run.add_argument(
+        "--translator",
+        required=True,
+        metavar="TRANSLATOR",
+        help="for example nmt:DIR with the directory that translate train made, "
+        "nmt-sample:0.8:DIR to draw at a temperature, apertium:eng-spa",
+    )
+    run.add_argument(
+        "--input",
+        default="-",
+        metavar="FILE",
+        help="UTF-8, a sentence a line (default: standard input)",
+    )
+    run.add_argument(
+        "--candidates",
+        type=_positive,
+        default=1,
+        metavar="K",
+        help="translations of a sentence, the best first, a tab between them "
+        "(default: %(default)s)",
+    )
+    run.set_defaults(command=_run)
+
+
+def _train(options: argparse.Namespace) -> None:
+    from qanet.config import configure
+    from qanet.translation.config import TranslationConfig
+    from qanet.translation.neural import TranslationRun
+    from qanet.translation.training import train_translator
+
+    run = TranslationRun(options.output)
+    if options.output.exists() and not options.output.is_dir():
+        raise UserError(f"--output {options.output}: is a file; give a directory")
+    if options.resume:
+        if options.data or options.reverse or options.set:
+            raise UserError(
+                "--data, --reverse and --set do not go with --resume, which continues "
+                f"with the settings in {run.config_path}"
+            )
+        config = run.load_config()
+    else:
+        if run.config_path.exists():
+            raise UserError(
+                f"{run.directory}: already holds a model; continue it with --resume or "
+                "give another --output"
+            )
+        if not options.data:
+            raise UserError("--data: give at least one file of pairs")
+        values = {"data": options.data, "reverse": options.reverse}
+        config = configure(TranslationConfig, values, options.set, "translate train")
+    metrics = train_translator(config, run, options.resume)
+    print(
+        f"BLEU on {metrics['pairs']:,} pairs held out: greedy "
+        f"{metrics['bleu_greedy']:.1f}, 5 beams {metrics['bleu_beam_5']:.1f}"
+    )
+    print(f"written to {run.directory}")
+
+
+def _run(options: argparse.Namespace) -> None:
+    from qanet.translation.translator import open_translator
+
+    translator = open_translator(options.translator)
+    lines = _lines(options.input)
+    while part := list(islice(lines, translator.batch_size)):
+        for found in translator.translate(part, options.candidates):
+            print("\t".join(found), flush=True)
+
+
+def _lines(path: str) -> Iterator[str]:
+    try:
+        with contextlib.ExitStack() as stack:
+            file = sys.stdin.buffer
+            if path != "-":
+                file = stack.enter_context(open(path, "rb"))
+            for line in file:
+                yield line.decode("utf-8").rstrip("\r\n")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{path}: is not UTF-8 (byte {error.start} of a line); save it as UTF-8"
+        ) from None
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
+    return int(text)

@@ -1,0 +1,145 @@
+"""Tests of qanet.commands.translate."""
+
+import sys
+
+import pytest
+
+from qanet import cli
+from qanet.translation import training, translator
+
+
+class Reversed:
+    """Turns words around; the second translation has an exclamation mark."""
+
+    name = "reversed"
+    batch_size = 2
+
+    def __init__(self):
+        self.batches = []
+
+    def translate(self, sentences, count):
+        self.batches.append(sentences)
+        turned = [" ".join(reversed(sentence.split())) for sentence in sentences]
+        return [[text, f"{text}!"][:count] if text else [] for text in turned]
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    opened = Reversed()
+    monkeypatch.setattr(translator, "open_translator", lambda name: opened)
+    return opened
+
+
+@pytest.fixture
+def refused(capsys):
+    def run(*arguments):
+        with pytest.raises(SystemExit) as caught:
+            cli.main(["translate", *(str(argument) for argument in arguments)])
+        assert caught.value.code == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        return line.removeprefix("error: ")
+
+    return run
+
+
+def test_run_translates_a_sentence_a_line(opened, tmp_path, capsys):
+    path = tmp_path / "text.txt"
+    path.write_bytes("Zoë is old\r\n\nA\u2028b c\nlast".encode())
+    command = ["translate", "run", "--translator", "x", "--input", str(path)]
+    cli.main(command)
+    assert capsys.readouterr().out == "old is Zoë\n\nc b A\nlast\n"
+    assert [len(batch) for batch in opened.batches] == [2, 2]
+    cli.main([*command, "--candidates", "2"])
+    assert capsys.readouterr().out.splitlines()[0] == "old is Zoë\told is Zoë!"
+
+
+def test_run_refuses_mistakes(refused, opened, tmp_path):
+    command = ["run", "--translator", "x", "--input"]
+    assert "No such file" in refused(*command, tmp_path / "text.txt")
+    (tmp_path / "text.txt").write_bytes(b"caf\xe9")
+    assert "not UTF-8" in refused(*command, tmp_path / "text.txt")
+
+
+@pytest.mark.parametrize(
+    "specification",
+    [
+        "nmt:{}/nowhere",
+        "nmt-sample:1",
+        "nmt-sample:0:{}",
+        "nmt-sample:x:{}",
+        "nmt-s:1:{}",
+    ],
+)
+def test_run_refuses_translators_that_are_none(refused, tmp_path, specification):
+    specification = specification.format(tmp_path)
+    assert str(specification.split(":")[-1]) in refused(
+        "run", "--translator", specification
+    )
+
+
+@pytest.fixture
+def trained(monkeypatch):
+    """What the training was asked for, in its place."""
+    calls = []
+
+    def train(config, run, resume):
+        calls.append((config, run, resume))
+        run.save_config(config)
+        return {"pairs": 7, "bleu_greedy": 1.25, "bleu_beam_5": 2.5}
+
+    monkeypatch.setattr(training, "train_translator", train)
+    return calls
+
+
+def test_train_and_resume(trained, tmp_path, capsys):
+    output = ["--output", str(tmp_path / "run")]
+    command = ["translate", "train", *output]
+    cli.main(
+        [*command, "--data", "a.tsv", "b.tsv", "--reverse", "--set", "training.steps=9"]
+    )
+    ((config, run, resume),) = trained
+    assert (config.data, config.reverse) == (("a.tsv", "b.tsv"), True)
+    assert config.training.steps == 9
+    assert config.model.pieces == 8000
+    assert (str(run.directory), resume) == (output[1], False)
+    assert "greedy 1.2, 5 beams 2.5" in capsys.readouterr().out
+    cli.main([*command, "--resume"])
+    assert trained[1][0] == config
+    assert trained[1][2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "--data"),
+        (["--data", "a", "--set", "model.heads=3"], "heads=3 does not divide width"),
+        (["--data", "a", "--set", "model.size=3"], "unknown key model.size"),
+        (["--data", "a", "--set", "training.buckets=[8,4]"], "buckets must rise"),
+        (["--data", "a", "--set", "training.batch_tokens=8"], "longest bucket"),
+        (["--resume"], "not the directory of a translation model"),
+        (["--resume", "--data", "a"], "do not go with --resume"),
+        (["--data", "missing.tsv"], "missing.tsv: cannot be read"),
+    ],
+)
+def test_train_refuses_mistakes(refused, tmp_path, arguments, message):
+    assert message in refused("train", "--output", tmp_path / "run", *arguments)
+    assert not (tmp_path / "run").exists()
+
+
+def test_train_overwrites_nothing(refused, trained, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.json").write_text("precious")
+    command = ["train", "--output", tmp_path / "run", "--data", "a"]
+    assert "already holds a model" in refused(*command)
+    command[2] = tmp_path / "run" / "config.json"
+    assert "is a file" in refused(*command)
+    assert command[2].read_text() == "precious"
+
+
+def test_run_reads_standard_input(opened, tmp_path, capfd, monkeypatch):
+    path = tmp_path / "text.txt"
+    path.write_text("one two\n")
+    with path.open() as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        cli.main(["translate", "run", "--translator", "x"])
+    assert capfd.readouterr().out == "two one\n"

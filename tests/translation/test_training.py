@@ -1,0 +1,233 @@
+"""Tests of qanet.translation.training and .neural: a toy language is learned."""
+
+import csv
+import json
+import random
+import shutil
+import sys
+
+import keras
+import numpy as np
+import pytest
+
+from qanet.config import configure
+from qanet.errors import UserError
+from qanet.translation import training
+from qanet.translation.config import TranslationConfig
+from qanet.translation.neural import NeuralTranslator, TranslationRun
+from qanet.translation.training import SmoothedCrossEntropy, train_translator
+
+WORDS = dict(
+    zip(
+        "one two three four five six seven red blue".split(),
+        "un deux trois quatre cinq six sept rouge bleu".split(),
+        strict=True,
+    )
+)
+SETTINGS = """
+    model.pieces=60 model.width=32 model.layers=1 model.heads=2 model.feed_forward=64
+    model.dropout=0 training.steps=240 training.warmup_steps=30
+    training.learning_rate=0.01 training.batch_tokens=512 training.buckets=[12]
+    training.held_out=50 training.evaluate_every=120
+""".split()
+
+
+def translated(words):
+    """The last word comes first, as adjectives do not in French."""
+    return " ".join([WORDS[words[-1]], *(WORDS[word] for word in words[:-1])])
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory):
+    draw = random.Random(1)
+    path = tmp_path_factory.mktemp("pairs") / "toy.tsv"
+    drawn = [draw.choices(list(WORDS), k=draw.randint(2, 4)) for _ in range(1500)]
+    lines = {f"{' '.join(words)}\t{translated(words)}\ttoy\n" for words in drawn}
+    path.write_text("".join(sorted(lines)))
+    return path
+
+
+def configured(pairs, *overrides, **values):
+    return configure(
+        TranslationConfig,
+        {"data": [str(pairs)], **values},
+        [*SETTINGS, *overrides],
+        "test",
+    )
+
+
+@pytest.fixture(scope="module")
+def learned(pairs, tmp_path_factory):
+    """A model that was trained to the end, and its scores."""
+    run = TranslationRun(tmp_path_factory.mktemp("learned") / "run")
+    return run, train_translator(configured(pairs), run)
+
+
+def history_of(run):
+    return list(csv.DictReader(run.history_path.read_text().splitlines()))
+
+
+def test_a_toy_language_is_learned(learned):
+    run, metrics = learned
+    assert metrics["pairs"] == 50
+    assert metrics["bleu_greedy"] > 90
+    assert metrics["bleu_beam_5"] > 90
+    assert json.loads(run.metrics_path.read_text()) == metrics
+    rows = history_of(run)
+    assert [row["step"] for row in rows] == ["120", "240"]
+    assert float(rows[1]["held_out_loss"]) < float(rows[0]["loss"])
+
+
+def test_the_baseline_learns_it_too_and_backwards(pairs, tmp_path):
+    run = TranslationRun(tmp_path / "run")
+    config = configured(pairs, "model.name=recurrent", reverse=True)
+    assert train_translator(config, run)["bleu_greedy"] > 80
+    assert NeuralTranslator(run.directory).translate(["rouge un deux"], 1) == [
+        ["one two red"]
+    ]
+
+
+# The translator.
+
+
+def test_translations_are_different_and_the_best_first(learned):
+    translator = NeuralTranslator(learned[0].directory)
+    sentences = ["one two red", "", "blue six five four", "  "]
+    found = translator.translate(sentences, 3)
+    assert [row[:1] for row in found] == [
+        ["rouge un deux"],
+        [],
+        ["quatre bleu six cinq"],
+        [],
+    ]
+    for row in found:
+        assert len(set(row)) == len(row) <= 3
+        assert all(row)
+    assert translator.translate(sentences, 1) == [row[:1] for row in found]
+
+
+def test_a_sentence_that_is_too_long_has_no_translation(learned):
+    translator = NeuralTranslator(learned[0].directory)
+    assert translator.translate(["one " * 50, "one two"], 1) == [[], ["deux un"]]
+
+
+def test_samples_follow_from_the_sentence(learned):
+    translator = NeuralTranslator(learned[0].directory, temperature=2.0)
+    sentences = ["one two red", "blue six five four"]
+    found = translator.translate(sentences, 4)
+    assert len({text for row in found for text in row}) > 2
+    assert translator.translate(sentences[::-1], 4) == found[::-1]
+    cold = NeuralTranslator(learned[0].directory, temperature=0.01)
+    assert cold.translate(sentences, 1) == [["rouge un deux"], ["quatre bleu six cinq"]]
+
+
+def test_the_name_tells_models_and_ways_apart(learned, tmp_path):
+    directory = learned[0].directory
+    names = {
+        NeuralTranslator(directory).name,
+        NeuralTranslator(directory, beams=1).name,
+        NeuralTranslator(directory, temperature=1.0).name,
+    }
+    copy = tmp_path / directory.name
+    shutil.copytree(directory, copy)
+    assert NeuralTranslator(copy).name in names
+    with np.load(copy / "weights.npz") as file:
+        arrays = {name: array * 0.5 for name, array in file.items()}
+    np.savez(copy / "weights.npz", **arrays)
+    names.add(NeuralTranslator(copy).name)
+    assert len(names) == 4
+
+
+@pytest.mark.parametrize("name", ["config.json", "subwords.model", "weights.npz"])
+def test_damaged_and_missing_files_are_named(learned, tmp_path, name):
+    copy = tmp_path / "run"
+    shutil.copytree(learned[0].directory, copy)
+    path = copy / name
+    path.write_bytes(path.read_bytes()[:50])
+    with pytest.raises(UserError, match=name):
+        NeuralTranslator(copy)
+    path.unlink()
+    with pytest.raises(UserError, match=name):
+        NeuralTranslator(copy)
+
+
+# The training.
+
+
+def test_a_training_that_was_stopped_goes_on_bit_for_bit(
+    learned, pairs, tmp_path, monkeypatch
+):
+    run = TranslationRun(tmp_path / "run")
+    config = configured(pairs, "model.dropout=0.1")
+    measured, calls = training._loss, []
+
+    def interrupt(*arguments):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return measured(*arguments)
+
+    monkeypatch.setattr(training, "_loss", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        train_translator(config, run)
+    monkeypatch.setattr(training, "_loss", measured)
+    train_translator(run.load_config(), run, resume=True)
+    whole = TranslationRun(tmp_path / "whole")
+    train_translator(config, whole)
+    with np.load(run.weights_path) as one, np.load(whole.weights_path) as other:
+        assert one.files == other.files
+        for name in one.files:
+            np.testing.assert_array_equal(one[name], other[name], name)
+    for column in ("step", "loss", "held_out_loss"):
+        rows = [[row[column] for row in history_of(r)] for r in (run, whole)]
+        assert rows[0] == rows[1]
+
+
+def test_a_damaged_checkpoint_is_named(learned, pairs, tmp_path):
+    copy = TranslationRun(tmp_path / "run")
+    shutil.copytree(learned[0].directory, copy.directory)
+    copy.checkpoint_path.write_bytes(b"no archive")
+    with pytest.raises(UserError, match=r"checkpoint\.npz: cannot be continued from"):
+        train_translator(copy.load_config(), copy, resume=True)
+
+
+def test_a_loss_that_is_no_number_stops_the_training(pairs, tmp_path):
+    run = TranslationRun(tmp_path / "run")
+    config = configured(pairs, "training.learning_rate=1e30", "training.steps=5")
+    with pytest.raises(UserError, match=r"lower training\.learning_rate"):
+        train_translator(config, run)
+    assert not run.weights_path.exists()
+
+
+def test_without_the_library_for_bleu_nothing_is_trained(pairs, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sacrebleu", None)
+    run = TranslationRun(tmp_path / "run")
+    with pytest.raises(UserError, match=r"pip install 'qanet\[translate\]'"):
+        train_translator(configured(pairs), run)
+    assert not run.directory.exists()
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_loss_is_that_of_the_formula(rng, smoothing):
+    logits = rng.normal(size=(2, 3, 7)).astype("float32")
+    target = np.array([[4, 6, 3], [5, 0, 0]], dtype="int32")
+    q = np.full((2, 3, 7), smoothing / 7)
+    q[np.arange(2)[:, None], np.arange(3), target] += 1 - smoothing
+    p = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
+    expected = -(q * np.log(p)).sum(axis=-1)[target != 0].mean()
+    loss = SmoothedCrossEntropy(smoothing)(target, logits)
+    assert float(loss) == pytest.approx(expected, rel=1e-5)
+    nothing = SmoothedCrossEntropy(smoothing)(np.zeros((2, 3), "int32"), logits)
+    assert float(nothing) == 0.0
+
+
+def test_the_rate_rises_and_falls(pairs):
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.build((None, 2))
+    training.compile_translation_model(model, configured(pairs).training)
+    schedule = model.optimizer._learning_rate
+    rates = [float(schedule(step)) for step in range(0, 241, 10)]
+    assert 0 < rates[0] < 0.001
+    assert max(rates) == rates[3] == pytest.approx(0.01)
+    assert rates[3:] == sorted(rates[3:], reverse=True)
+    assert rates[-1] == pytest.approx(0.0, abs=1e-6)
