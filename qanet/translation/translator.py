@@ -1,7 +1,8 @@
 """What all translators have in common, and how one is named on the command line."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Protocol
 
 from qanet.errors import UserError
@@ -38,48 +39,76 @@ def open_translator(specification: str) -> Translator:
     """Makes the translator that is specified as `KIND:WHICH`.
 
     Args:
-        specification: `apertium:MODE`, for example `apertium:eng-spa`; `nmt:DIR` with
-            a directory that `python -m qanet translate train` made, or
-            `nmt-sample:TEMPERATURE:DIR` to draw translations instead of searching
-            for the likeliest.
+        specification: One of
+            `apertium:MODE`, for example `apertium:eng-spa`;
+            `nmt:DIR` with a directory that `python -m qanet translate train` made;
+            `nmt-sample:TEMPERATURE:DIR`, the same, its translations drawn and not
+            searched for;
+            `ctranslate2:DIR` for a converted model of two languages;
+            `ctranslate2:DIR:SOURCE:TARGET` for one of many.
 
     Raises:
         UserError: There is no such kind, or it cannot be used here.
     """
-    kind, separator, which = specification.partition(":")
-    if not separator or not which:
+    kind, _, which = specification.partition(":")
+    if kind not in _KINDS:
         raise UserError(
-            f"translator {specification!r}: write it as KIND:WHICH, "
-            "for example apertium:eng-spa"
+            f"translator {specification!r}: unknown kind; write it as KIND:WHICH, "
+            f"where KIND is one of {', '.join(_KINDS)}, for example apertium:eng-spa"
         )
-    if kind == "apertium":
-        from qanet.translation.apertium import ApertiumTranslator
-
-        return ApertiumTranslator(which)
-    if kind == "nmt":
-        from qanet.translation.neural import NeuralTranslator
-
-        return NeuralTranslator(which)
-    if kind == "nmt-sample":
-        from qanet.translation.neural import NeuralTranslator
-
-        return NeuralTranslator(*_sampled(which, specification))
-    raise UserError(
-        f"translator {specification!r}: unknown kind; there are apertium, nmt and "
-        "nmt-sample"
-    )
+    try:
+        return _KINDS[kind](which)
+    except _Miswritten as error:
+        raise UserError(f"translator {specification!r}: write it as {error}") from None
 
 
-def _sampled(which: str, specification: str) -> tuple[str, float]:
-    """Directory and temperature of `TEMPERATURE:DIR`."""
+class _Miswritten(Exception):
+    """What stands after the kind is not what it should be; says how to write it."""
+
+
+def _apertium(mode: str) -> Translator:
+    from qanet.translation.apertium import ApertiumTranslator
+
+    if not mode:
+        raise _Miswritten("apertium:MODE, for example apertium:eng-spa")
+    return ApertiumTranslator(mode)
+
+
+def _nmt(directory: str) -> Translator:
+    if not directory:
+        raise _Miswritten("nmt:DIR, for example nmt:runs/en-fr")
+    from qanet.translation.neural import NeuralTranslator
+
+    return NeuralTranslator(directory)
+
+
+def _nmt_sample(which: str) -> Translator:
     temperature, _, directory = which.partition(":")
     try:
         value = float(temperature)
     except ValueError:
         value = 0.0
     if not directory or not 0.0 < value < math.inf:
-        raise UserError(
-            f"translator {specification!r}: write nmt-sample:TEMPERATURE:DIR, for "
-            "example nmt-sample:0.8:runs/en-fr"
+        raise _Miswritten(
+            "nmt-sample:TEMPERATURE:DIR, for example nmt-sample:0.8:runs/en-fr"
         )
-    return directory, value
+    from qanet.translation.neural import NeuralTranslator
+
+    return NeuralTranslator(directory, value)
+
+
+def _ctranslate2(which: str) -> Translator:
+    from qanet.translation.ctranslate import CTranslateTranslator
+
+    directory, *languages = which.rsplit(":", 2)
+    if len(languages) == 1 or not all([directory, *languages]):
+        raise _Miswritten("ctranslate2:DIR or ctranslate2:DIR:SOURCE:TARGET")
+    return CTranslateTranslator(Path(directory), tuple(languages) or None)
+
+
+_KINDS: dict[str, Callable[[str], Translator]] = {
+    "apertium": _apertium,
+    "nmt": _nmt,
+    "nmt-sample": _nmt_sample,
+    "ctranslate2": _ctranslate2,
+}
