@@ -125,14 +125,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
         help="tell a data set in other words, by translating it there and back",
         description="Translates every context of a SQuAD file into another language "
         "and back, finds the answers in the new words and writes another SQuAD file. "
-        "A run that was stopped goes on where it was when it is started again.",
+        "A run that was stopped goes on where it was when it is started again, "
+        "unless --runner is given.",
         epilog="example: python -m qanet augment --input train-v1.1.json --output "
         "train.es.json --forward apertium:eng-spa --backward apertium:spa-eng",
     )
     _add_augmentation(augment)
     augment.set_defaults(command=_augment)
-    options = parser.parse_args(arguments)
+    own, beam_options = _parted(sys.argv[1:] if arguments is None else arguments)
+    options = parser.parse_args(own)
+    if beam_options is not None:
+        if not getattr(options, "runner", None):
+            parser.error("only after augment --runner NAME may -- and options follow")
+        options.beam_options = beam_options
     _run(options.command, options)
+
+
+def _parted(arguments: Sequence[str]) -> tuple[list[str], list[str] | None]:
+    """What stands before the first `--` and, if there is one, what stands after it."""
+    arguments = list(arguments)
+    if "--" not in arguments:
+        return arguments, None
+    place = arguments.index("--")
+    return arguments[:place], arguments[place + 1 :]
 
 
 def _add_augmentation(parser: argparse.ArgumentParser) -> None:
@@ -197,6 +212,14 @@ def _add_augmentation(parser: argparse.ArgumentParser) -> None:
         help="where translations are kept (default: FILE.translations.sqlite beside "
         "the output)",
     )
+    parser.add_argument(
+        "--runner",
+        metavar="NAME",
+        help="run as an Apache Beam pipeline, by DirectRunner, FlinkRunner, "
+        "SparkRunner, DataflowRunner, ...; options for it come last, after --, for "
+        "example -- --direct_running_mode=multi_processing --direct_num_workers=8",
+    )
+    parser.set_defaults(beam_options=[])
 
 
 def _add_configuration(parser: argparse.ArgumentParser, preset: str) -> None:
@@ -325,35 +348,53 @@ def _features(options: argparse.Namespace) -> None:
 
 
 def _augment(options: argparse.Namespace) -> None:
-    from qanet.augmentation.augment import augment
     from qanet.augmentation.paraphrase import Settings, passages, spread
     from qanet.augmentation.report import markdown, summary
     from qanet.datasets.sources import load_examples
     from qanet.datasets.squad import write_squad
     from qanet.files import write_text
-    from qanet.translation.cache import CachedTranslator, TranslationCache
     from qanet.translation.translator import open_translator
 
     if options.output.is_dir():
         raise UserError(f"--output {options.output}: is a directory; give a file")
+    if options.runner and options.cache:
+        raise UserError(
+            "--cache does not go with --runner, whose workers may be on many machines; "
+            "give one of them"
+        )
     forward = open_translator(options.forward)
     backward = open_translator(options.backward)
     originals = passages(load_examples(options.input, "train").examples)
     if options.contexts:
         originals = spread(originals, options.contexts)
-    cache = TranslationCache(
-        options.cache or options.output.with_suffix(".translations.sqlite")
-    )
     settings = Settings(
         options.candidates, options.seed, options.matching, options.threshold
     )
-    result = augment(
-        originals,
-        CachedTranslator(forward, cache),
-        CachedTranslator(backward, cache),
-        settings,
-        progress=True,
-    )
+    if options.runner:
+        from qanet.augmentation.pipeline import augment_with_beam
+
+        result = augment_with_beam(
+            originals,
+            options.forward,
+            options.backward,
+            settings,
+            options.runner,
+            options.beam_options,
+        )
+    else:
+        from qanet.augmentation.augment import augment
+        from qanet.translation.cache import CachedTranslator, TranslationCache
+
+        cache = TranslationCache(
+            options.cache or options.output.with_suffix(".translations.sqlite")
+        )
+        result = augment(
+            originals,
+            CachedTranslator(forward, cache),
+            CachedTranslator(backward, cache),
+            settings,
+            progress=True,
+        )
     if not result.examples:
         raise UserError(
             f"{options.input}: no question kept its answer; try a better translator "

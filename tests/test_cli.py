@@ -111,6 +111,11 @@ def test_help_waits_for_nothing_heavy(door, command):
             cli.main,
             "augment --input a --output b --forward c --backward d --seed x".split(),
         ),
+        (
+            cli.main,
+            "augment --input a --output b --forward c --backward d -- --x".split(),
+        ),
+        (cli.main, "answer --model a --context-file b --question c --".split()),
     ],
 )
 def test_wrong_usage_ends_with_code_2(command, arguments, capsys):
@@ -577,6 +582,8 @@ def test_augment_tries_out_a_few_contexts(translators, augmenting):
 def test_augment_refuses_mistakes(refused, augmenting, tmp_path):
     output = Path(augmenting[-1])
     assert "'please'" in refused(cli.main, *augmenting)
+    line = refused(cli.main, *augmenting, "--runner", "Direct", "--cache", "x")
+    assert "--cache does not go with --runner" in line
     assert not output.parent.exists()
 
 

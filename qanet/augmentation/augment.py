@@ -1,7 +1,8 @@
 """A data set told in other words, on this machine."""
 
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tqdm import tqdm
@@ -10,6 +11,7 @@ from qanet.augmentation.answers import require_matchers
 from qanet.augmentation.paraphrase import (
     COUNTS,
     MovedAnswer,
+    Paraphrase,
     Passage,
     Settings,
     choose,
@@ -95,24 +97,45 @@ def augment(
         "translating back" if progress else None,
     )
     seconds = time.monotonic() - begin
+    rows = tqdm(
+        zip(passages, pivots, strict=True),
+        "finding answers",
+        len(passages),
+        unit="context",
+        disable=not progress,
+    )
+    paraphrases = (
+        rebuild(
+            passage,
+            [
+                choose(back.get(pivot, ()), passage.context, i, settings, "backward")
+                for i, pivot in enumerate(row)
+            ],
+            settings,
+        )
+        for passage, row in rows
+    )
+    return gather(paraphrases, seconds)
+
+
+def gather(paraphrases: Iterable[Paraphrase], seconds: float) -> Augmented:
+    """Joins passages in other words to a data set.
+
+    Args:
+        paraphrases: In the order that the data set is to have.
+        seconds: What their translation took.
+    """
     result = Augmented([], dict.fromkeys(COUNTS, 0), 0.0, 0.0, [])
-    distance = 0.0
-    rows = zip(passages, pivots, strict=True)
-    for passage, row in tqdm(
-        rows, "finding answers", len(passages), unit="context", disable=not progress
-    ):
-        new_sentences = [
-            choose(back.get(pivot, ()), passage.context, i, settings, "backward")
-            for i, pivot in enumerate(row)
-        ]
-        paraphrase = rebuild(passage, new_sentences, settings)
+    distances = []
+    for paraphrase in paraphrases:
         result.examples += paraphrase.examples
         result.moved += paraphrase.moved
-        distance += paraphrase.distance
+        distances.append(paraphrase.distance)
         for name, count in paraphrase.counts.items():
             result.counts[name] += count
     sentences = max(result.counts["sentences"], 1)
-    result.edit_distance = distance / sentences
+    # Exact but for one rounding, so no other way to add them gives another number.
+    result.edit_distance = math.fsum(distances) / sentences
     result.sentences_per_second = sentences / max(seconds, 1e-9)
     return result
 

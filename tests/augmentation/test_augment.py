@@ -1,11 +1,12 @@
 """Tests of qanet.augmentation.augment."""
 
 import sys
+from collections import Counter
 
 import pytest
 
-from qanet.augmentation.augment import augment
-from qanet.augmentation.paraphrase import COUNTS, Settings, passages
+from qanet.augmentation.augment import augment, gather
+from qanet.augmentation.paraphrase import COUNTS, Paraphrase, Settings, passages
 from qanet.datasets.squad import Example, Span
 from qanet.errors import UserError
 
@@ -73,6 +74,12 @@ def test_each_different_sentence_is_translated_once_in_batches(read):
     augment(read, forward, backward, Settings(candidates=1))
     expected = [["Bo has a big house.", "It is red."], ["Zoë has 3 cats."]]
     assert forward.batches == backward.batches == expected
+
+
+def test_distances_are_added_without_rounding():
+    tenth = Paraphrase(distance=0.1, counts=Counter(sentences=1))
+    # One after the other they come to 0.9999999999999999.
+    assert gather([tenth] * 10, 1.0).edit_distance == 0.1
 
 
 def test_candidates_are_drawn_under_the_seed(read):
