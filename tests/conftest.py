@@ -411,3 +411,19 @@ def rewind(compiled_trainer):
         trainer.progress = Progress()
 
     return restore
+
+
+@pytest.fixture
+def refused(capsys):
+    """Runs a command that must end with code 2 and one line, which it returns."""
+
+    def run(command, *arguments):
+        with pytest.raises(SystemExit) as caught:
+            command([str(argument) for argument in arguments])
+        assert caught.value.code == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith("error: ")
+        assert len(line) > len("error: ")
+        return line
+
+    return run

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
+from qanet.commands.options import check_output, positive
 from qanet.errors import UserError
 
 
@@ -84,7 +85,7 @@ def _add_run(actions) -> None:
     )
     run.add_argument(
         "--candidates",
-        type=_positive,
+        type=positive,
         default=1,
         metavar="K",
         help="translations of a sentence, the best first, a tab between them "
@@ -100,8 +101,7 @@ def _train(options: argparse.Namespace) -> None:
     from qanet.translation.training import train_translator
 
     run = TranslationRun(options.output)
-    if options.output.exists() and not options.output.is_dir():
-        raise UserError(f"--output {options.output}: is a file; give a directory")
+    check_output(options.output)
     if options.resume:
         if options.data or options.reverse or options.set:
             raise UserError(
@@ -151,9 +151,3 @@ def _lines(path: str) -> Iterator[str]:
         raise UserError(
             f"{path}: is not UTF-8 (byte {error.start} of a line); save it as UTF-8"
         ) from None
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
-    return int(text)

@@ -30,18 +30,6 @@ def opened(monkeypatch):
     return opened
 
 
-@pytest.fixture
-def refused(capsys):
-    def run(*arguments):
-        with pytest.raises(SystemExit) as caught:
-            cli.main(["translate", *(str(argument) for argument in arguments)])
-        assert caught.value.code == 2
-        (line,) = capsys.readouterr().err.splitlines()
-        return line.removeprefix("error: ")
-
-    return run
-
-
 def test_run_translates_a_sentence_a_line(opened, tmp_path, capsys):
     path = tmp_path / "text.txt"
     path.write_bytes("Zoë is old\r\n\nA\u2028b c\nlast".encode())
@@ -55,9 +43,13 @@ def test_run_translates_a_sentence_a_line(opened, tmp_path, capsys):
 
 def test_run_refuses_mistakes(refused, opened, tmp_path):
     command = ["run", "--translator", "x", "--input"]
-    assert "No such file" in refused(*command, tmp_path / "text.txt")
+    assert "No such file" in refused(
+        cli.main, "translate", *command, tmp_path / "text.txt"
+    )
     (tmp_path / "text.txt").write_bytes(b"caf\xe9")
-    assert "not UTF-8" in refused(*command, tmp_path / "text.txt")
+    assert "not UTF-8" in refused(
+        cli.main, "translate", *command, tmp_path / "text.txt"
+    )
 
 
 @pytest.mark.parametrize(
@@ -73,7 +65,7 @@ def test_run_refuses_mistakes(refused, opened, tmp_path):
 def test_run_refuses_translators_that_are_none(refused, tmp_path, specification):
     specification = specification.format(tmp_path)
     assert str(specification.split(":")[-1]) in refused(
-        "run", "--translator", specification
+        cli.main, "translate", "run", "--translator", specification
     )
 
 
@@ -122,7 +114,9 @@ def test_train_and_resume(trained, tmp_path, capsys):
     ],
 )
 def test_train_refuses_mistakes(refused, tmp_path, arguments, message):
-    assert message in refused("train", "--output", tmp_path / "run", *arguments)
+    assert message in refused(
+        cli.main, "translate", "train", "--output", tmp_path / "run", *arguments
+    )
     assert not (tmp_path / "run").exists()
 
 
@@ -130,9 +124,9 @@ def test_train_overwrites_nothing(refused, trained, tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "config.json").write_text("precious")
     command = ["train", "--output", tmp_path / "run", "--data", "a"]
-    assert "already holds a model" in refused(*command)
+    assert "already holds a model" in refused(cli.main, "translate", *command)
     command[2] = tmp_path / "run" / "config.json"
-    assert "is a file" in refused(*command)
+    assert "is a file" in refused(cli.main, "translate", *command)
     assert command[2].read_text() == "precious"
 
 

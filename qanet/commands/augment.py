@@ -1,0 +1,174 @@
+"""`python -m qanet augment`: tells a data set in other words."""
+
+import argparse
+from pathlib import Path
+
+from qanet.commands.options import positive
+from qanet.errors import UserError
+
+
+def add_parser(commands) -> None:
+    """Adds the command."""
+    parser = commands.add_parser(
+        "augment",
+        help="tell a data set in other words, by translating it there and back",
+        description="Translates every context of a SQuAD file into another language "
+        "and back, finds the answers in the new words and writes another SQuAD file. "
+        "A run that was stopped goes on where it was when it is started again, "
+        "unless --runner is given.",
+        epilog="example: python -m qanet augment --input train-v1.1.json --output "
+        "train.es.json --forward apertium:eng-spa --backward apertium:spa-eng",
+    )
+    parser.add_argument(
+        "--input",
+        required=True,
+        metavar="FILE",
+        help="SQuAD v1.1 or v2.0 JSON, or 'squad' for the training set of SQuAD 1.1",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        required=True,
+        metavar="FILE.json",
+        help="the file to write; FILE.report.md beside it gets counts and samples",
+    )
+    for way, example in (("forward", "eng-spa"), ("backward", "spa-eng")):
+        parser.add_argument(
+            f"--{way}",
+            required=True,
+            metavar="TRANSLATOR",
+            help=f"translates {'there' if way == 'forward' else 'back'}, for example "
+            f"apertium:{example}",
+        )
+    parser.add_argument(
+        "--candidates",
+        type=positive,
+        default=5,
+        metavar="K",
+        help="translations of a sentence that one is drawn from, in either direction, "
+        "where the translator knows so many (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=42, metavar="N", help="fixes the draws"
+    )
+    parser.add_argument(
+        "--matching",
+        choices=("edges", "bigrams"),
+        default="edges",
+        help="how an answer that does not stand there word for word is found: by the "
+        "likeness of its edges and its whole, or the paper's way (default: "
+        "%(default)s)",
+    )
+    parser.add_argument(
+        "--threshold",
+        type=_share,
+        default=0.75,
+        metavar="SCORE",
+        help="lowest likeness of an answer that is kept, 0 to 1 (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--contexts",
+        type=positive,
+        metavar="N",
+        help="take only N contexts, evenly spread, to try it out",
+    )
+    parser.add_argument(
+        "--cache",
+        type=Path,
+        metavar="FILE",
+        help="where translations are kept (default: FILE.translations.sqlite beside "
+        "the output)",
+    )
+    parser.add_argument(
+        "--runner",
+        metavar="NAME",
+        help="run as an Apache Beam pipeline, by DirectRunner, FlinkRunner, "
+        "SparkRunner, DataflowRunner, ...; options for it come last, after --, for "
+        "example -- --direct_running_mode=multi_processing --direct_num_workers=8",
+    )
+    parser.add_argument(
+        "beam_options",
+        nargs="*",
+        metavar="-- OPTION",
+        help="options of Apache Beam, for --runner",
+    )
+    parser.set_defaults(command=_run)
+
+
+def _run(options: argparse.Namespace) -> None:
+    from qanet.augmentation.paraphrase import Settings, passages, spread
+    from qanet.augmentation.report import markdown, summary
+    from qanet.datasets.sources import load_examples
+    from qanet.datasets.squad import write_squad
+    from qanet.files import write_text
+    from qanet.translation.translator import open_translator
+
+    if options.output.is_dir():
+        raise UserError(f"--output {options.output}: is a directory; give a file")
+    if options.beam_options and not options.runner:
+        raise UserError(
+            f"{options.beam_options[0]}: options of Apache Beam go with --runner"
+        )
+    if options.runner and options.cache:
+        raise UserError(
+            "--cache does not go with --runner, whose workers may be on many machines; "
+            "give one of them"
+        )
+    forward = open_translator(options.forward)
+    backward = open_translator(options.backward)
+    originals = passages(load_examples(options.input, "train").examples)
+    if options.contexts:
+        originals = spread(originals, options.contexts)
+    settings = Settings(
+        options.candidates, options.seed, options.matching, options.threshold
+    )
+    if options.runner:
+        from qanet.augmentation.pipeline import augment_with_beam
+
+        result = augment_with_beam(
+            originals,
+            options.forward,
+            options.backward,
+            settings,
+            options.runner,
+            options.beam_options,
+        )
+    else:
+        cache = options.cache or options.output.with_suffix(".translations.sqlite")
+        result = _augment_here(originals, forward, backward, settings, cache)
+    if not result.examples:
+        raise UserError(
+            f"{options.input}: no question kept its answer; try a better translator "
+            "or a lower --threshold"
+        )
+    report = options.output.with_suffix(".report.md")
+    title = f"{options.input} by {forward.name} and {backward.name}"
+    write_text(report, markdown(result, title))
+    write_squad(options.output, result.examples)
+    print("\n".join(summary(result)))
+    print(f"written to {options.output}, with samples in {report}")
+
+
+def _augment_here(originals, forward, backward, settings, cache: Path):
+    """Augments in this process, with all translations kept in a file."""
+    from qanet.augmentation.augment import augment
+    from qanet.translation.cache import CachedTranslator, TranslationCache
+
+    opened = TranslationCache(cache)
+    return augment(
+        originals,
+        CachedTranslator(forward, opened),
+        CachedTranslator(backward, opened),
+        settings,
+        progress=True,
+    )
+
+
+def _share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0.0 <= value <= 1.0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 1")
+    return value

@@ -1,0 +1,37 @@
+"""`python -m qanet features`: packs a data set into one file."""
+
+import argparse
+from pathlib import Path
+
+from qanet.commands.options import RUNS, add_configuration, configured
+
+
+def add_parser(commands) -> None:
+    """Adds the command."""
+    parser = commands.add_parser(
+        "features",
+        help="pack a data set and its vectors into one file",
+        description="Packs all that a training reads of its data into one compressed "
+        "file, for a machine without TensorFlow, network or much room: train there "
+        "with train.py --features FILE. Keeps the vectors of the data's words only, "
+        "unless vocabulary.extra_vectors is set.",
+    )
+    add_configuration(parser, "qanet")
+    parser.add_argument(
+        "--output", type=Path, required=True, metavar="FILE.npz", help="the file"
+    )
+    parser.set_defaults(command=_run)
+
+
+def _run(options: argparse.Namespace) -> None:
+    from qanet.datasets.training_data import read_training_data, save_compact
+
+    config = configured(options, "vocabulary.extra_vectors", 0)
+    data = read_training_data(config, RUNS / "cache")
+    save_compact(options.output, data)
+    size = options.output.stat().st_size / 2**20
+    print(
+        f"{options.output}: {len(data.train):,} questions to train on, "
+        f"{len(data.dev):,} of dev, {len(data.vocabulary.words):,} words, "
+        f"{size:.1f} MiB"
+    )

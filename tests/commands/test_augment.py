@@ -1,0 +1,124 @@
+"""Tests of qanet.commands.augment."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from qanet import cli
+from qanet.datasets.squad import read_squad
+
+
+class Polite:
+    """Translates by adding a word; stopped by Ctrl-C after some batches."""
+
+    batch_size = 10
+
+    def __init__(self, name):
+        self.name = name
+        self.asked = []
+        self.batches_left = None
+
+    def translate(self, sentences, count):
+        if self.batches_left == 0:
+            raise KeyboardInterrupt
+        if self.batches_left:
+            self.batches_left -= 1
+        self.asked += sentences
+        return [[f"{self.name}, {sentence}"] for sentence in sentences]
+
+
+@pytest.fixture
+def translators(monkeypatch):
+    """Those that `--forward please` and `--backward thanks` open."""
+    named = {name: Polite(name) for name in ("please", "thanks")}
+    monkeypatch.setattr("qanet.translation.translator.open_translator", named.get)
+    return named
+
+
+@pytest.fixture
+def augmenting(tiny_files, tmp_path):
+    """Arguments of `augment`, its output the last of them."""
+    return [
+        *("augment", "--input", str(tiny_files.train)),
+        *("--forward", "please", "--backward", "thanks"),
+        *("--output", str(tmp_path / "new" / "train.json")),
+    ]
+
+
+def test_augment_writes_a_data_set_and_a_report(
+    translators, augmenting, tiny_files, capsys
+):
+    cli.main(augmenting)
+    path = Path(augmenting[-1])
+    augmented = read_squad(path)
+    originals = read_squad(tiny_files.train).examples
+    assert [e.id for e in augmented.examples] == [e.id for e in originals]
+    for new, old in zip(augmented.examples, originals, strict=True):
+        assert new.context == f"thanks, please, {old.context}"
+        assert new.answers[0].text == old.answers[0].text
+    assert augmented.counts["offsets_repaired"] == 0
+    output = capsys.readouterr().out
+    assert "25 questions, 100.0% kept" in output
+    assert "25 questions, 100.0% kept" in path.with_suffix(".report.md").read_text()
+
+
+def test_augment_goes_on_where_it_was_stopped(translators, augmenting, capsys):
+    translators["please"].batches_left = 1
+    with pytest.raises(SystemExit):
+        cli.main(augmenting)
+    assert not Path(augmenting[-1]).exists()
+    first = list(translators["please"].asked)
+    assert len(first) == 10
+    translators["please"].batches_left = None
+    cli.main(augmenting)
+    asked = translators["please"].asked
+    assert len(asked) == len(set(asked)) > 10
+    cli.main([*augmenting, "--threshold", "0.5", "--seed", "7"])
+    assert translators["please"].asked == asked
+
+
+def test_augment_tries_out_a_few_contexts(translators, augmenting):
+    cli.main([*augmenting, "--contexts", "3"])
+    contexts = {example.context for example in read_squad(augmenting[-1]).examples}
+    assert len(contexts) == 3
+
+
+def test_augment_refuses_mistakes(refused, augmenting, tmp_path):
+    output = Path(augmenting[-1])
+    assert "'please'" in refused(cli.main, *augmenting)
+    line = refused(cli.main, *augmenting, "--", "--direct_num_workers=2")
+    assert "--direct_num_workers=2: options of Apache Beam go with --runner" in line
+    beam = ("--runner", "DirectRunner", "--cache", "x.sqlite")
+    assert "--cache does not go with --runner" in refused(cli.main, *augmenting, *beam)
+    line = refused(cli.main, *augmenting, "--runner", "Direct", "--cache", "x")
+    assert "--cache does not go with --runner" in line
+    assert not output.parent.exists()
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", '{"data": [{"paragraphs": [{"context": "", "qas": []}]}]}']
+)
+def test_augment_refuses_what_is_not_squad(
+    refused, translators, augmenting, tmp_path, content
+):
+    path = tmp_path / "input.json"
+    path.write_text(content)
+    augmenting[2] = path
+    assert str(path) in refused(cli.main, *augmenting)
+    assert not Path(augmenting[-1]).parent.exists()
+
+
+def test_augment_writes_nothing_where_nothing_is_kept(
+    translators, augmenting, monkeypatch, capsys
+):
+    def translate(self, sentences, count):
+        return [[re.sub(r"[^\W\d]", "x", sentence)] for sentence in sentences]
+
+    monkeypatch.setattr(Polite, "translate", translate)
+    with pytest.raises(SystemExit) as caught:
+        cli.main([*augmenting, "--threshold", "1"])
+    assert caught.value.code == 2
+    # Above it are the progress bars.
+    assert "no question kept its answer" in capsys.readouterr().err.splitlines()[-1]
+    assert not Path(augmenting[-1]).exists()

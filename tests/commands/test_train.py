@@ -1,0 +1,117 @@
+"""Tests of qanet.commands.train."""
+
+import json
+
+import pytest
+
+from qanet import cli
+from qanet.commands import train as command
+
+
+def test_unknown_preset(refused, tmp_path):
+    line = refused(cli.train, "--preset", "qanet-huge", "--output", tmp_path / "run")
+    assert "'qanet-huge'" in line
+    assert "qanet-tiny" in line
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("option", ["--train", "--dev", "--vectors"])
+def test_features_go_alone(refused, tmp_path, option):
+    run = tmp_path / "run"
+    line = refused(cli.train, "--features", "a", option, "b", "--output", run)
+    assert "--features takes the place of" in line
+    assert not run.exists()
+
+
+@pytest.mark.parametrize(
+    ("override", "named"),
+    [
+        ("training.stepz=5", "training.stepz"),
+        ("colour.red=5", "colour"),
+        ("training.steps=many", "training.steps"),
+        ("training.steps=1.5", "training.steps"),
+        ("training.steps=0", "training.steps"),
+        ("model.heads=5", "heads=5 does not divide width"),
+        ("model.dropout=1.5", "model.dropout=1.5"),
+        ("model.dropout=-0.1", "model.dropout"),
+        ("training.steps", "key=value"),
+        ("training.steps.more=3", "training.steps"),
+        ("model=3", "model"),
+        ("data.buckets=[", "data.buckets"),
+        ("training.decay=linear", "training.decay"),
+        ("training.learning_rate=.nan", "training.learning_rate"),
+    ],
+)
+def test_impossible_setting(refused, tmp_path, override, named):
+    line = refused(cli.train, "--set", override, "--output", tmp_path / "run")
+    assert named in line
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("option", ["--train", "--dev", "--vectors"])
+def test_missing_file_to_train_with(refused, tiny_arguments, tmp_path, option):
+    missing, run = tmp_path / "missing.json", tmp_path / "run"
+    line = refused(cli.train, *tiny_arguments, option, missing, "--output", run)
+    assert str(missing) in line
+    # So the mended command can be given as it stands.
+    assert not (run / "config.json").exists()
+
+
+def test_malformed_squad_file_to_train_with(refused, tiny_files, tmp_path):
+    path = tmp_path / "broken.json"
+    document = json.loads(tiny_files.train.read_text(encoding="utf-8"))
+    qas = document["data"][0]["paragraphs"][3]["qas"]
+    del qas[1]["question"]
+    path.write_text(json.dumps(document), encoding="utf-8")
+    line = refused(cli.train, "--train", path, "--output", tmp_path / "run")
+    for part in (str(path), "'Homes'", "paragraphs[3]", "qas[1]", qas[1]["id"]):
+        assert part in line
+    assert "'question' is missing" in line
+
+
+def test_output_that_already_holds_a_run(refused, trained, tiny_arguments):
+    before = (trained.directory / "weights.npz").read_bytes()
+    line = refused(cli.train, *tiny_arguments, "--output", trained.directory)
+    assert str(trained.directory) in line
+    assert "--resume" in line
+    assert (trained.directory / "weights.npz").read_bytes() == before
+
+
+def test_output_that_is_a_file(refused, tiny_arguments, tmp_path):
+    path = tmp_path / "file"
+    path.write_text("precious")
+    assert str(path) in refused(cli.train, *tiny_arguments, "--output", path)
+    assert path.read_text() == "precious"
+
+
+def test_resume_without_a_run(refused, tmp_path):
+    line = refused(cli.train, "--resume", "--output", tmp_path / "nowhere")
+    assert "not a run directory" in line
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--set", "training.steps=9"),
+        ("--train", "x.json"),
+        ("--dev", "x.json"),
+        ("--vectors", "x.txt"),
+    ],
+)
+def test_resume_with_other_settings(refused, trained, option):
+    line = refused(cli.train, "--resume", "--output", trained.directory, *option)
+    assert line.startswith(f"error: {option[0]} does not go with --resume")
+
+
+def test_new_runs_do_not_share_a_directory(tmp_path):
+    wanted = tmp_path / "qanet-tiny"
+    made = []
+    for _ in range(3):
+        made.append(command._new_directory(wanted))
+        made[-1].mkdir()
+    assert [path.name for path in made] == [
+        "qanet-tiny",
+        "qanet-tiny-2",
+        "qanet-tiny-3",
+    ]
