@@ -65,14 +65,16 @@ def test_wrong_usage_ends_with_code_2(command, arguments, capsys):
     assert "usage: " in capsys.readouterr().err
 
 
-def test_ctrl_c_ends_without_a_traceback(monkeypatch, capsys, context_file):
+def test_ctrl_c_ends_without_a_traceback(monkeypatch, capsys, tmp_path):
     def interrupted(run):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Reader, "load", interrupted)
+    path = tmp_path / "context.txt"
+    path.write_text("A passage.")
     arguments = ["answer", "--model", "run", "--question", "who?"]
     with pytest.raises(SystemExit) as caught:
-        cli.main([*arguments, "--context-file", str(context_file)])
+        cli.main([*arguments, "--context-file", str(path)])
     assert caught.value.code == 130
     assert capsys.readouterr().err == "stopped\n"
 
