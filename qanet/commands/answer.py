@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from qanet.commands.options import positive
-from qanet.errors import UserError
+from qanet.files import reading_text
 
 
 def add_parser(commands) -> None:
@@ -48,13 +48,7 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _read_text(path: str) -> str:
-    try:
+    with reading_text(path):
         raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
         # Not read_text: it would turn "\r\n" into "\n" and so shift the offsets.
         return raw.decode("utf-8")
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"{path}: is not UTF-8 (byte {error.start}); save it as UTF-8"
-        ) from None

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from qanet.commands.options import check_output, positive
 from qanet.errors import UserError
+from qanet.files import reading_text
 
 
 def add_parser(commands) -> None:
@@ -138,16 +139,9 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _lines(path: str) -> Iterator[str]:
-    try:
-        with contextlib.ExitStack() as stack:
-            file = sys.stdin.buffer
-            if path != "-":
-                file = stack.enter_context(open(path, "rb"))
-            for line in file:
-                yield line.decode("utf-8").rstrip("\r\n")
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"{path}: is not UTF-8 (byte {error.start} of a line); save it as UTF-8"
-        ) from None
+    with reading_text(path), contextlib.ExitStack() as stack:
+        file = sys.stdin.buffer
+        if path != "-":
+            file = stack.enter_context(open(path, "rb"))
+        for line in file:
+            yield line.decode("utf-8").rstrip("\r\n")

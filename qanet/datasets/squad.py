@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from qanet.errors import UserError
-from qanet.files import write_text
+from qanet.files import reading_text, write_text
 
 MAX_FILE_BYTES = 2 * 1024**3
 COUNTS = (
@@ -187,21 +187,15 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     Raises:
         UserError: The file is missing, unreadable, too large, not UTF-8 or not JSON.
     """
-    try:
-        size = os.path.getsize(path)
-        if size > MAX_FILE_BYTES:
+    with reading_text(path):
+        if os.path.getsize(path) > MAX_FILE_BYTES:
             raise UserError(
                 f"{path}: is larger than {MAX_FILE_BYTES:,} bytes; split the file"
             )
         # Editors on Windows put a byte order mark before UTF-8; "-sig" drops it.
         text = Path(path).read_text(encoding="utf-8-sig")
+    try:
         return json.loads(text)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"{path}: is not UTF-8 (byte {error.start}); save it as UTF-8"
-        ) from error
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: is not valid JSON: {error}") from error
 

@@ -9,6 +9,7 @@ from itertools import islice
 import numpy as np
 
 from qanet.errors import UserError
+from qanet.files import reading_text
 from qanet.translation.config import TrainingConfig
 from qanet.translation.subwords import BEGIN, END, PADDING
 
@@ -44,18 +45,13 @@ def read_pairs(paths: Sequence[str], reverse: bool = False) -> list[Pair]:
 
 def _lines(path: str) -> Iterator[str]:
     opened = gzip.open if str(path).endswith(".gz") else open
-    try:
-        with opened(path, "rt", encoding="utf-8-sig", newline="\n") as file:
-            for line in file:
-                yield line.rstrip("\r\n")
-    except (EOFError, zlib.error, gzip.BadGzipFile):
-        raise UserError(f"{path}: is not a whole gzip file") from None
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"{path}: is not UTF-8 (byte {error.start}); save it as UTF-8"
-        ) from None
+    with reading_text(path):
+        try:
+            with opened(path, "rt", encoding="utf-8-sig", newline="\n") as file:
+                for line in file:
+                    yield line.rstrip("\r\n")
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            raise UserError(f"{path}: is not a whole gzip file") from None
 
 
 def split_held_out(pairs: Sequence[Pair], count: int) -> tuple[list[Pair], list[Pair]]:
