@@ -1,5 +1,9 @@
 """The one exception that stands for a mistake the user can mend."""
 
+import contextlib
+import os
+from collections.abc import Iterator
+
 
 class UserError(Exception):
     """A mistake in what the user gave: a file, a key or a value.
@@ -7,3 +11,23 @@ class UserError(Exception):
     The message is one line that names the culprit and says what to do. The command
     line prints it without a traceback and exits with code 2.
     """
+
+
+@contextlib.contextmanager
+def reading_text(name: str | os.PathLike[str]) -> Iterator[None]:
+    """Within this context a file that cannot be read as text is a user's mistake.
+
+    Args:
+        name: the file's, for the message.
+
+    Raises:
+        UserError: in the place of `OSError` and `UnicodeDecodeError`.
+    """
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{name}: is not UTF-8 (byte {error.start}); save it as UTF-8"
+        ) from None
+    except OSError as error:
+        raise UserError(f"{name}: cannot be read: {error.strerror}") from None

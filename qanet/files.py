@@ -1,15 +1,12 @@
 """Files that are written whole or not at all, and arrays read back with care."""
 
-import contextlib
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-
-from qanet.errors import UserError
 
 
 def write_file(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
@@ -36,26 +33,6 @@ def write_text(path: Path, text: str) -> None:
     Half a surrogate pair, which a word may be, is written as Python would read it.
     """
     write_file(path, lambda file: file.write(text.encode("utf-8", "surrogatepass")))
-
-
-@contextlib.contextmanager
-def reading_text(name: str | os.PathLike[str]) -> Iterator[None]:
-    """Within this context a file that cannot be read as text is a user's mistake.
-
-    Args:
-        name: the file's, for the message.
-
-    Raises:
-        UserError: in the place of `OSError` and `UnicodeDecodeError`.
-    """
-    try:
-        yield
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"{name}: is not UTF-8 (byte {error.start}); save it as UTF-8"
-        ) from None
-    except OSError as error:
-        raise UserError(f"{name}: cannot be read: {error.strerror}") from None
 
 
 def pack_json(value: Any) -> np.ndarray:

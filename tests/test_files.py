@@ -7,11 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from qanet.errors import UserError
 from qanet.files import (
     pack_json,
     read_arrays,
-    reading_text,
     unpack_json,
     write_file,
     write_text,
@@ -113,16 +111,3 @@ def test_json_beside_arrays(tmp_path, value):
 def test_an_array_that_is_no_json():
     with pytest.raises(ValueError, match="Expecting"):
         unpack_json(np.frombuffer(b"[1", dtype=np.uint8))
-
-
-def test_a_text_that_cannot_be_read_is_a_users_mistake(tmp_path):
-    path = tmp_path / "text.txt"
-    with pytest.raises(UserError) as missing, reading_text(path):
-        path.read_text()
-    assert str(missing.value) == f"{path}: cannot be read: No such file or directory"
-    path.write_bytes(b"caf\xe9")
-    with pytest.raises(UserError) as damaged, reading_text("the file"):
-        path.read_text(encoding="utf-8")
-    assert str(damaged.value).startswith("the file: is not UTF-8 (byte 3)")
-    with pytest.raises(KeyError), reading_text(path):
-        raise KeyError

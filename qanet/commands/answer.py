@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from qanet.commands.options import positive
-from qanet.files import reading_text
+from qanet.errors import reading_text
 
 
 def add_parser(commands) -> None:

@@ -8,8 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from qanet.commands.options import check_output, positive
-from qanet.errors import UserError
-from qanet.files import reading_text
+from qanet.errors import UserError, reading_text
 
 
 def add_parser(commands) -> None:

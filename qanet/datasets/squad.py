@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from qanet.errors import UserError
-from qanet.files import reading_text, write_text
+from qanet.errors import UserError, reading_text
+from qanet.files import write_text
 
 MAX_FILE_BYTES = 2 * 1024**3
 COUNTS = (

@@ -8,8 +8,7 @@ from itertools import islice
 
 import numpy as np
 
-from qanet.errors import UserError
-from qanet.files import reading_text
+from qanet.errors import UserError, reading_text
 from qanet.translation.config import TrainingConfig
 from qanet.translation.subwords import BEGIN, END, PADDING
 
