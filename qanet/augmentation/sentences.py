@@ -3,13 +3,11 @@
 from qanet.errors import UserError
 
 
-def sentence_spans(text: str, language: str = "en") -> list[tuple[int, int]]:
+def sentence_spans(text: str) -> list[tuple[int, int]]:
     """Splits a text into sentences.
 
     Args:
-        text: Any text.
-        language: Two-letter code of its language; an unknown one is split by rules
-            that fit most.
+        text: Any text; where its sentences end is told by the rules of English.
 
     Returns:
         The `(start, end)` of each sentence in order, in code points, end exclusive,
@@ -30,7 +28,7 @@ def sentence_spans(text: str, language: str = "en") -> list[tuple[int, int]]:
         for character in text
     )
     spans = []
-    for boundary in get_sentence_boundaries(language, plain):
+    for boundary in get_sentence_boundaries("en", plain):
         start, end = boundary["start_index"], boundary["end_index"]
         sentence = text[start:end]
         start += len(sentence) - len(sentence.lstrip())
