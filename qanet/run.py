@@ -136,7 +136,8 @@ def build_run_model(config: Config, vocabulary: Vocabulary) -> keras.Model:
     with precision(config.training.precision):
         model = build_model(config.model, sizes)
     if sizes.pretrained:
-        model.get_layer("words").load_table(vocabulary.vectors.astype("float32"))
+        words = model.get_layer("embedding").words
+        words.load_table(vocabulary.vectors.astype("float32"))
     return model
 
 

@@ -247,7 +247,7 @@ def test_frozen_vectors_come_from_the_vocabulary_and_are_not_stored_twice(
     words = ["", "<unknown>", "a", "b", "c"]
     vocabulary = Vocabulary(words, ["", "<unknown>", "x"], 4, vectors)
     model = build_run_model(tiny_config, vocabulary)
-    table = model.get_layer("words").table
+    table = model.get_layer("embedding").words.table
     np.testing.assert_array_equal(np.asarray(table), vectors)
     run = Run(tmp_path / "other")
     run.save_config(tiny_config)

@@ -8,9 +8,8 @@ import keras
 from qanet.config import QANetConfig
 from qanet.layers.context_query_attention import ContextQueryAttention
 from qanet.layers.dropout import Dropout, StepSeed
-from qanet.layers.embedding import CharacterEmbedding, WordEmbedding
 from qanet.layers.encoder import EncoderStack
-from qanet.layers.highway import Highway
+from qanet.layers.input_embedding import InputEmbedding
 from qanet.layers.pointer import SpanPointer
 from qanet.models.inputs import EmbeddingSizes, reading_inputs
 
@@ -51,54 +50,45 @@ def build_qanet(
     rates, none = (config.word_dropout, config.character_dropout), (0.0, 0.0)
     if config.embedding_dropout == "types":
         type_rates, element_rates = rates, none
-        word_seed = StepSeed(name="word_seed")(inputs.context_words)
-        character_seed = StepSeed(name="character_seed")(inputs.context_words)
+        seeds = [
+            StepSeed(name="word_seed")(inputs.context_words),
+            StepSeed(name="character_seed")(inputs.context_words),
+        ]
     else:
         type_rates, element_rates = none, rates
-        word_seed = character_seed = None
+        seeds = []
 
-    # Input embedding: [word; characters], highway, projection to the model's width.
-    words = WordEmbedding(
-        sizes.rows,
-        sizes.width,
-        trainable_rows=not sizes.pretrained,
-        type_dropout=type_rates[0],
-        name="words",
+    embedding = InputEmbedding(
+        config.width,
+        words={
+            "rows": sizes.rows,
+            "width": sizes.width,
+            "trainable_rows": not sizes.pretrained,
+            "type_dropout": type_rates[0],
+        },
+        characters={
+            "characters": sizes.characters,
+            "width": config.character_width,
+            "filters": config.character_filters,
+            "kernel_size": config.character_kernel,
+            "type_dropout": type_rates[1],
+        },
+        highway_layers=config.highway_layers,
+        highway_first=config.highway_before_projection,
+        norm=config.embedding_norm,
+        word_dropout=element_rates[0],
+        character_dropout=element_rates[1],
+        dropout=config.dropout,
+        name="embedding",
     )
-    characters = CharacterEmbedding(
-        sizes.characters,
-        config.character_width,
-        config.character_filters,
-        config.character_kernel,
-        type_rates[1],
-        name="characters",
-    )
-    word_dropout = Dropout(element_rates[0], name="word_dropout")
-    character_dropout = Dropout(element_rates[1], name="character_dropout")
-    join = keras.layers.Concatenate(name="word_and_characters")
-    highway = Highway(config.highway_layers, config.dropout, name="highway")
-    project = keras.layers.Dense(config.width, use_bias=False, name="projection")
-    norm = keras.layers.LayerNormalization(epsilon=1e-6, name="embedding_norm")
     embedding_encoder = encoder(
         **config.embedding_encoder.model_dump(),
         **stack_settings,
         name="embedding_encoder",
     )
 
-    def encode(word_rows, spelling, mask):
-        x = join(
-            [
-                word_dropout(words(word_rows, word_seed)),
-                character_dropout(characters(spelling, character_seed)),
-            ]
-        )
-        if config.highway_before_projection:
-            x = project(highway(x))
-        else:
-            x = highway(project(x))
-        if config.embedding_norm:
-            x = norm(x)
-        return embedding_encoder(x, mask=mask)
+    def encode(words, characters, mask):
+        return embedding_encoder(embedding(words, characters, *seeds), mask=mask)
 
     context = encode(
         inputs.context_words, inputs.context_characters, inputs.context_mask
@@ -149,7 +139,7 @@ def _redraw_matrices(model: keras.Model) -> None:
     Its deviation of 0.02, cut at twice that, is the same for matrices of any size
     (Devlin et al., 2019). Done on the whole model, so that layers need not know of it.
     """
-    embeddings = ("words/", "characters/")
+    embeddings = ("embedding/words/", "embedding/characters/")
     for variable in model.trainable_variables:
         if len(variable.shape) > 1 and not variable.path.startswith(embeddings):
             # A new one each time: one alone would give equal shapes equal values.

@@ -1,0 +1,74 @@
+"""Tests of qanet.layers.input_embedding."""
+
+import numpy as np
+import pytest
+from keras import ops
+
+from qanet.layers.input_embedding import InputEmbedding
+
+pytestmark = pytest.mark.usefixtures("fixed_seed")
+
+WORDS = {"rows": 9, "width": 6}
+CHARACTERS = {"characters": 7, "width": 4, "filters": 5, "kernel_size": 3}
+
+
+@pytest.fixture
+def text(rng):
+    """Rows and characters of two texts."""
+    rows = rng.integers(1, 9, (2, 4)).astype("int32")
+    return rows, rng.integers(1, 7, (2, 4, 5)).astype("int32")
+
+
+@pytest.mark.parametrize("norm", [False, True])
+@pytest.mark.parametrize("highway_first", [False, True])
+def test_against_numpy(highway_first, norm, text, randomise, reference):
+    layer = InputEmbedding(
+        8, WORDS, CHARACTERS, highway_layers=2, highway_first=highway_first, norm=norm
+    )
+    layer.build(*(part.shape for part in text))
+    weights = randomise(layer)
+
+    output = ops.convert_to_numpy(layer(*text))
+
+    for actual, rows, characters in zip(output, *text, strict=True):
+        vectors = np.where(
+            rows[:, None] == 1, weights["words/unknown"], weights["words/table"][rows]
+        )
+        spelled = reference.character_embedding(
+            characters, reference.below(weights, "characters"), 5, 3
+        )
+        x = np.concatenate([vectors, spelled], axis=1)
+        highway = reference.below(weights, "highway")
+        if highway_first:
+            x = reference.highway(x, highway, 2) @ weights["projection/kernel"]
+        else:
+            x = reference.highway(x @ weights["projection/kernel"], highway, 2)
+        if norm:
+            x = reference.layer_norm(x, reference.below(weights, "norm"))
+        np.testing.assert_allclose(actual, x, atol=1e-5)
+    assert output.shape == (2, 4, 8)
+
+
+def test_a_word_has_the_same_vector_wherever_it_stands(text, randomise):
+    layer = InputEmbedding(8, WORDS, CHARACTERS)
+    layer.build(*(part.shape for part in text))
+    randomise(layer)
+
+    output = ops.convert_to_numpy(layer(*text))
+    turned = ops.convert_to_numpy(layer(*(part[::-1, ::-1] for part in text)))
+
+    np.testing.assert_allclose(turned[::-1, ::-1], output, atol=1e-6)
+
+
+@pytest.mark.parametrize("rate", ["word_dropout", "character_dropout", "dropout"])
+def test_each_rate_acts_in_training_alone(rate, text):
+    layer = InputEmbedding(8, WORDS, CHARACTERS, **{rate: 0.5})
+
+    first, second = (
+        ops.convert_to_numpy(layer(*text, training=True)) for _ in range(2)
+    )
+
+    assert np.any(first != second)
+    np.testing.assert_array_equal(
+        ops.convert_to_numpy(layer(*text)), ops.convert_to_numpy(layer(*text))
+    )
