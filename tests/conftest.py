@@ -253,7 +253,7 @@ else:
 def door():
     """Runs `python ...` in the repository, in a process of its own, on the CPU."""
 
-    def run(*arguments, blocked=(), backend="tensorflow"):
+    def run(*arguments, blocked=(), backend="tensorflow", input=None):
         command = [sys.executable]
         if blocked:
             command += ["-c", BLOCKING, ",".join(blocked)]
@@ -267,6 +267,7 @@ def door():
             [*command, *map(str, arguments)],
             cwd=ROOT,
             env=environment,
+            input=input,
             capture_output=True,
             text=True,
             encoding="utf-8",

@@ -1,0 +1,1 @@
+"""Trained readers outside Python: exported graphs."""

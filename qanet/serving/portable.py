@@ -1,0 +1,105 @@
+"""A reader's network as LiteRT and ONNX files: rows and spellings in, logits out.
+
+Beside the network goes the vocabulary, which tells a program in any language what the
+numbers stand for. Splitting the text and finding the spans is that program's; see
+docs/export.md.
+"""
+
+import json
+import tempfile
+import warnings
+from pathlib import Path
+
+import keras
+import tensorflow as tf
+from tensorflow.python.framework.convert_to_constants import (
+    convert_variables_to_constants_v2,
+)
+
+from qanet.errors import UserError
+from qanet.files import write_file, write_text
+from qanet.reader import Reader
+from qanet.text.vocabulary import WORDS_FILE, Vocabulary
+
+OPSET = 18
+
+
+def export_litert(reader: Reader, directory: Path) -> None:
+    """Writes `model.tflite` and, with 8-bit weights, `model.int8.tflite`.
+
+    Their signature `serving_default` reads one question of any length.
+    """
+    with tempfile.TemporaryDirectory() as temporary:
+        _save_frozen(reader.model, temporary)
+        for name, optimizations in (
+            ("model.tflite", []),
+            ("model.int8.tflite", [tf.lite.Optimize.DEFAULT]),
+        ):
+            converter = tf.lite.TFLiteConverter.from_saved_model(temporary)
+            converter.optimizations = optimizations
+            data = converter.convert()
+            write_file(directory / name, lambda file, data=data: file.write(data))
+    _write_vocabulary(reader.vocabulary, directory)
+
+
+def export_onnx(reader: Reader, directory: Path) -> None:
+    """Writes `model.onnx`, which reads batches of any size and length.
+
+    Raises:
+        UserError: the library that converts to ONNX is not installed.
+    """
+    try:
+        import tf2onnx  # noqa: F401
+    except ImportError:
+        raise UserError("ONNX files need tf2onnx: pip install 'qanet[onnx]'") from None
+    inputs = {
+        name: keras.InputSpec(dtype=tensor.dtype, shape=tensor.shape, name=name)
+        for name, tensor in reader.model.input.items()
+    }
+    with warnings.catch_warnings():
+        # Keras makes up for what tf2onnx still takes for NumPy's.
+        warnings.simplefilter("ignore", FutureWarning)
+        reader.model.export(
+            str(directory / "model.onnx"),
+            format="onnx",
+            verbose=False,
+            input_signature=[inputs],
+            opset_version=OPSET,
+        )
+    _write_vocabulary(reader.vocabulary, directory)
+
+
+def _save_frozen(model: keras.Model, directory: str) -> None:
+    """Saves the model for one question, with constants in the place of variables.
+
+    The converter leaves variables as they are: they would be neither filled nor
+    written in 8 bits.
+    """
+
+    @tf.function(autograph=False)
+    def read(**inputs):
+        return model(inputs, training=False)
+
+    specs = {
+        name: tf.TensorSpec([1, *tensor.shape[1:]], tensor.dtype, name=name)
+        for name, tensor in model.input.items()
+    }
+    graph = read.get_concrete_function(**specs)
+    frozen = convert_variables_to_constants_v2(graph)
+
+    @tf.function(autograph=False)
+    def read_frozen(**inputs):
+        return tf.nest.pack_sequence_as(graph.structured_outputs, frozen(**inputs))
+
+    tf.saved_model.save(
+        tf.Module(),
+        directory,
+        signatures=read_frozen.get_concrete_function(**specs),
+        # Inference has no gradients, and ours cannot be saved without variables.
+        options=tf.saved_model.SaveOptions(experimental_custom_gradients=False),
+    )
+
+
+def _write_vocabulary(vocabulary: Vocabulary, directory: Path) -> None:
+    text = json.dumps(vocabulary.to_fields(), ensure_ascii=False, indent=0)
+    write_text(directory / WORDS_FILE, text)

@@ -1,0 +1,260 @@
+"""A reader as a TensorFlow SavedModel: strings in, answers out.
+
+It needs TensorFlow and nothing of ours: the graph splits the text, looks the words up,
+reads long contexts in windows, and finds the spans, all as `qanet.reader.Reader` does.
+"""
+
+from pathlib import Path
+
+import keras
+import tensorflow as tf
+
+from qanet.datasets.batches import READING_WINDOW
+from qanet.reader import Reader
+from qanet.serving.span_graph import best_spans
+from qanet.serving.text_graph import Tokenizer, Tokens, WordVectors
+
+STRIDE = READING_WINDOW // 2
+
+# Bounds the memory: pairs of context tokens in a batch of windows.
+PAIRS = 8 * READING_WINDOW**2
+
+
+class Windows(tf.experimental.ExtensionType):
+    """The stretches of context that are read, one an item.
+
+    Attributes:
+        texts: int32 `(items,)`, the context that an item belongs to.
+        offsets: int32 `(items,)`, its first token.
+        lengths: int32 `(items,)`, its tokens.
+        cuts: int32 `(items, 2)`, tokens at either end that another window tells.
+    """
+
+    texts: tf.Tensor
+    offsets: tf.Tensor
+    lengths: tf.Tensor
+    cuts: tf.Tensor
+
+
+def windows_of(counts: tf.Tensor) -> Windows:
+    """Windows that overlap by half over contexts of so many tokens `(texts,)`."""
+    items = 1 + tf.maximum(0, counts - READING_WINDOW + STRIDE - 1) // STRIDE
+    texts = tf.repeat(tf.range(tf.size(counts)), items)
+    number = tf.range(tf.size(texts)) - tf.gather(
+        tf.cumsum(items, exclusive=True), texts
+    )
+    offsets = number * STRIDE
+    lengths = tf.minimum(tf.gather(counts, texts) - offsets, READING_WINDOW)
+    # A token's logits are those of the window that it is most central in.
+    overlap = READING_WINDOW - STRIDE
+    is_last = tf.equal(number, tf.gather(items, texts) - 1)
+    cuts = tf.stack(
+        [
+            tf.where(number > 0, overlap // 2, 0),
+            tf.where(is_last, 0, overlap - overlap // 2),
+        ],
+        axis=1,
+    )
+    return Windows(texts=texts, offsets=offsets, lengths=lengths, cuts=cuts)
+
+
+class StringReader(tf.Module):
+    """A reader whose every step is a TensorFlow operation.
+
+    Args:
+        reader: the reader to take over.
+    """
+
+    def __init__(self, reader: Reader):
+        super().__init__()
+        self.model = reader.model
+        self.limit = reader.config.data.answer_limit
+        self.tokenizer = Tokenizer()
+        embedding = reader.model.get_layer("embedding")
+        self.vectors = WordVectors(reader.vocabulary, embedding)
+        self.reading = without_embedding(reader.model)
+
+    def answer(self, context, question, top_k) -> dict[str, tf.Tensor]:
+        """The answers to questions.
+
+        Args:
+            context, question: UTF-8 strings `(batch,)`.
+            top_k: int32 scalar, answers to each question.
+
+        Returns:
+            `answer`, strings; `start` and `end`, int32, code points of the context
+            before the answer and up to its end; `score`, float32, the probability
+            among all spans: `(batch, top_k)` each, best first. Where a context has
+            fewer spans, the rest is empty with a score of 0.
+        """
+        with tf.control_dependencies(
+            [
+                tf.debugging.assert_equal(
+                    tf.size(context), tf.size(question), "one context a question"
+                ),
+                tf.debugging.assert_positive(top_k, "top_k must be at least 1"),
+            ]
+        ):
+            tokens = self.tokenizer(context)
+        logits = self._logits(tokens, self.tokenizer(question))
+        first, last, score = best_spans(logits, tokens.counts, self.limit, top_k)
+        # A place of its own for each context's tokens, so that -1 is never looked up.
+        found = first >= 0
+        base = tf.cumsum(tokens.counts, exclusive=True)[:, None]
+        first, last = tf.where(found, base + first, 0), tf.where(found, base + last, 0)
+
+        def place(values, numbers):
+            values = tf.concat([values, [0]], axis=0)
+            return tf.where(found, tf.gather(values, numbers), 0)
+
+        begin = place(tokens.first_bytes, first)
+        size = place(tokens.last_bytes, last) - begin
+        text = tf.repeat(context[:, None], top_k, axis=1)
+        return {
+            "answer": tf.strings.substr(text, begin, size),
+            "start": place(tokens.starts, first),
+            "end": place(tokens.ends, last),
+            "score": score,
+        }
+
+    def _logits(self, contexts: Tokens, questions: Tokens) -> tf.Tensor:
+        """Start and end logits of each token of the contexts, `(tokens, 2)`."""
+        windows = windows_of(contexts.counts)
+        longest = tf.maximum(1, tf.reduce_max(tf.concat([windows.lengths, [1]], 0)))
+        rows = tf.maximum(1, PAIRS // longest**2)
+        items = tf.size(windows.texts)
+        context_base = tf.cumsum(contexts.counts, exclusive=True)
+        question_base = tf.cumsum(questions.counts, exclusive=True)
+
+        def read(first, parts):
+            now = slice(first, first + rows)
+            texts, lengths = windows.texts[now], windows.lengths[now]
+            begin = tf.gather(context_base, texts) + windows.offsets[now]
+            context, real = self._embed(contexts.words, begin, lengths)
+            question, asked = self._embed(
+                questions.words,
+                tf.gather(question_base, texts),
+                tf.gather(questions.counts, texts),
+            )
+            outputs = self.reading(
+                {
+                    "context_words": tf.cast(real, tf.int32),
+                    "context_characters": context,
+                    "question_words": tf.cast(asked, tf.int32),
+                    "question_characters": question,
+                },
+                training=False,
+            )
+            logits = tf.stack([outputs["start_logits"], outputs["end_logits"]], -1)
+            place = tf.range(tf.shape(real)[1])[None]
+            cuts = windows.cuts[now]
+            told = (place >= cuts[:, :1]) & (place < (lengths - cuts[:, 1])[:, None])
+            parts = parts.write(first // rows, tf.boolean_mask(logits, told))
+            return first + rows, parts
+
+        parts = tf.TensorArray(
+            tf.float32,
+            size=0,
+            dynamic_size=True,
+            element_shape=[None, 2],
+            infer_shape=False,
+        )
+        _, parts = tf.while_loop(
+            lambda first, _: first < items, read, (0, parts), parallel_iterations=1
+        )
+        return parts.concat()
+
+    def _embed(self, words, begin, lengths):
+        """Vectors of stretches of words.
+
+        Args:
+            words: strings `(words,)`.
+            begin, lengths: int32 `(items,)`.
+
+        Returns:
+            Vectors `(items, longest, width)`, and where they are real, boolean
+            `(items, longest)`.
+        """
+        # At least one place, for layers that cannot do without.
+        longest = tf.maximum(1, tf.reduce_max(lengths))
+        place = tf.range(longest)[None]
+        real = place < lengths[:, None]
+        chosen = tf.gather(words, tf.boolean_mask(begin[:, None] + place, real))
+        vectors = self.vectors(chosen)
+        shape = tf.concat([tf.shape(real), tf.shape(vectors)[1:]], axis=0)
+        return tf.scatter_nd(tf.where(real), vectors, tf.cast(shape, tf.int64)), real
+
+
+class Given(keras.layers.Layer):
+    """Stands for an embedding whose vectors are given in the place of spellings."""
+
+    def call(self, rows, vectors, *seeds):
+        return vectors
+
+    def compute_output_shape(self, rows_shape, vectors_shape):
+        return vectors_shape
+
+
+def without_embedding(model: keras.Model) -> keras.Model:
+    """The same layers, but with word vectors as inputs.
+
+    Args:
+        model: a reading model with a layer `embedding`.
+
+    Returns:
+        A model with the same inputs and outputs, but for `context_characters` and
+        `question_characters`: float `(batch, length, width)`, what `embedding` would
+        say. Of the rows it only sees where they are not 0.
+    """
+    width = model.get_layer("embedding").width
+    inputs = {
+        name: keras.Input(
+            (None, width) if name.endswith("_characters") else (None,),
+            dtype="float32" if name.endswith("_characters") else "int32",
+            name=name,
+        )
+        for name in model.input
+    }
+    return keras.models.clone_model(
+        model,
+        input_tensors=inputs,
+        clone_function=lambda layer: (
+            Given(name=layer.name) if layer.name == "embedding" else layer
+        ),
+    )
+
+
+def export_saved_model(reader: Reader, directory: Path) -> None:
+    """Writes a SavedModel.
+
+    Its signature `serving_default` is `StringReader.answer`; `tensors` maps the model's
+    own inputs to its logits.
+    """
+    module = StringReader(reader)
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None], tf.string, name="context"),
+            tf.TensorSpec([None], tf.string, name="question"),
+            tf.TensorSpec([], tf.int32, name="top_k"),
+        ]
+    )
+    def answer(context, question, top_k):
+        return module.answer(context, question, top_k)
+
+    @tf.function
+    def tensors(**inputs):
+        return reader.model(inputs, training=False)
+
+    inputs = {
+        name: tf.TensorSpec(tensor.shape, tensor.dtype, name=name)
+        for name, tensor in reader.model.input.items()
+    }
+    tf.saved_model.save(
+        module,
+        str(directory),
+        signatures={
+            "serving_default": answer,
+            "tensors": tensors.get_concrete_function(**inputs),
+        },
+    )

@@ -1,0 +1,186 @@
+"""From strings to tokens and their vectors, within a TensorFlow graph.
+
+The same rules as `qanet.text`, in TensorFlow's own operations alone, so that a saved
+graph needs nothing of ours.
+"""
+
+from typing import NamedTuple
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from qanet.text.tokenizer import SPACE, WORD, character_classes
+from qanet.text.vocabulary import RESERVED, UNKNOWN, Vocabulary
+
+# Words of the vocabulary whose vectors are computed at once, at export.
+CHUNK = 4096
+
+
+class Tokens(NamedTuple):
+    """The tokens of some texts, all in one row.
+
+    Attributes:
+        words: string `(tokens,)`.
+        counts: int32 `(texts,)`, tokens of each text.
+        starts, ends: int32 `(tokens,)`, code points of the text before the token and
+            up to its end.
+        first_bytes, last_bytes: the same in bytes.
+    """
+
+    words: tf.Tensor
+    counts: tf.Tensor
+    starts: tf.Tensor
+    ends: tf.Tensor
+    first_bytes: tf.Tensor
+    last_bytes: tf.Tensor
+
+
+class Tokenizer(tf.Module):
+    """Splits texts as `qanet.text.tokenizer` does."""
+
+    def __init__(self):
+        super().__init__()
+        self.classes = tf.constant(character_classes())
+
+    def __call__(self, texts: tf.Tensor) -> Tokens:
+        """The tokens of UTF-8 strings `(texts,)`; invalid bytes are U+FFFD each."""
+        codes, places = tf.strings.unicode_decode_with_offsets(
+            texts, "UTF-8", errors="replace"
+        )
+        text_of = tf.cast(codes.value_rowids(), tf.int32)
+        starts_of_text = tf.cast(codes.row_starts(), tf.int32)
+        bytes_before = tf.cast(places.flat_values, tf.int32)
+        text_ends = tf.not_equal(text_of[1:], text_of[:-1])
+        last = tf.ones_like(text_of[:1], tf.bool)
+
+        # A character goes on with a word where it and the one before are of class WORD.
+        classes = tf.gather(self.classes, codes.flat_values)
+        word = tf.equal(classes, WORD)
+        goes_on = tf.concat(
+            [tf.zeros_like(word[:1]), word[1:] & word[:-1] & ~text_ends], axis=0
+        )
+        token = tf.not_equal(classes, SPACE)
+        begins = token & ~goes_on
+        finishes = token & tf.concat([~goes_on[1:], last], axis=0)
+        first = tf.cast(tf.where(begins)[:, 0], tf.int32)
+        final = tf.cast(tf.where(finishes)[:, 0], tf.int32)
+
+        words = tf.strings.unicode_encode(
+            tf.RaggedTensor.from_row_lengths(
+                tf.boolean_mask(codes.flat_values, token), final - first + 1
+            ),
+            "UTF-8",
+        )
+        token_text = tf.gather(text_of, first)
+        before = tf.gather(starts_of_text, token_text)
+        # Where the character after each one begins, which for the last is the end.
+        bytes_after = tf.where(
+            tf.concat([text_ends, last], axis=0),
+            tf.gather(tf.strings.length(texts), text_of),
+            tf.concat([bytes_before[1:], bytes_before[:1]], axis=0),
+        )
+        return Tokens(
+            words=words,
+            counts=tf.math.bincount(
+                token_text,
+                minlength=tf.size(texts),
+                maxlength=tf.size(texts),
+            ),
+            starts=first - before,
+            ends=final - before + 1,
+            first_bytes=tf.gather(bytes_before, first),
+            last_bytes=tf.gather(bytes_after, final),
+        )
+
+
+class WordVectors(tf.Module):
+    """The vectors of words: looked up where the vocabulary has the word as it stands.
+
+    Only the other words, each once, pay for the network that makes a vector of a row
+    and a spelling.
+
+    Args:
+        vocabulary: the vocabulary.
+        embedding: the model's layer from rows and characters to vectors.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, embedding: keras.layers.Layer):
+        super().__init__()
+        self.embedding = embedding
+        self.characters_per_word = vocabulary.characters_per_word
+        # Words that are no Unicode text cannot be asked for either.
+        rows = [
+            row
+            for row, word in enumerate(vocabulary.words)
+            if row >= len(RESERVED) and _is_text(word)
+        ]
+        self.rows = _table([vocabulary.words[row].encode() for row in rows], rows, -1)
+        characters = vocabulary.characters[len(RESERVED) :]
+        self.characters = _table(
+            np.array([ord(character) for character in characters], dtype=np.int64),
+            range(len(RESERVED), len(vocabulary.characters)),
+            UNKNOWN,
+        )
+        self.known = tf.Variable(
+            _vectors_of_vocabulary(vocabulary, embedding), trainable=False
+        )
+
+    def __call__(self, words: tf.Tensor) -> tf.Tensor:
+        """The vectors, float `(words, width)`, of strings `(words,)`."""
+        rows = self.rows.lookup(words)
+        is_known = rows >= 0
+        others, number = tf.unique(tf.boolean_mask(words, ~is_known))
+        # Known words first, then the others, so that one look-up serves both.
+        table = tf.concat(
+            [tf.gather(self.known, tf.maximum(rows, 0)), self._spell(others)], 0
+        )
+        places = tf.range(tf.size(words))
+        places = tf.tensor_scatter_nd_update(
+            places, tf.where(~is_known), tf.size(words) + number
+        )
+        return tf.gather(table, places)
+
+    def _spell(self, words: tf.Tensor) -> tf.Tensor:
+        # An empty word more, for layers that cannot do without any.
+        words = tf.concat([[""], words], axis=0)
+        rows = self.rows.lookup(tf.strings.lower(words, encoding="utf-8"))
+        rows = tf.where(rows < 0, UNKNOWN, rows)
+        codes = tf.strings.unicode_decode(words, "UTF-8")
+        codes = codes[:, : self.characters_per_word]
+        characters = tf.RaggedTensor.from_row_splits(
+            self.characters.lookup(tf.cast(codes.flat_values, tf.int64)),
+            codes.row_splits,
+        ).to_tensor(shape=[None, self.characters_per_word])
+        return self.embedding(rows[None], characters[None], training=False)[0, 1:]
+
+
+def _is_text(word: str) -> bool:
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _table(keys, values, default: int) -> tf.lookup.StaticHashTable:
+    values = tf.constant(list(values), tf.int32)
+    if not len(keys):
+        keys = tf.zeros([0], tf.string)
+    return tf.lookup.StaticHashTable(
+        tf.lookup.KeyValueTensorInitializer(keys, values), default
+    )
+
+
+def _vectors_of_vocabulary(
+    vocabulary: Vocabulary, embedding: keras.layers.Layer
+) -> np.ndarray:
+    """The vector of each row's own word, float `(rows, width)`."""
+    parts = []
+    for first in range(0, len(vocabulary.words), CHUNK):
+        words = vocabulary.words[first : first + CHUNK]
+        # The first entry of a list of words is padding to `Vocabulary.table`.
+        table = vocabulary.table(["", *words])
+        vectors = embedding(table.rows[None, 1:], table.characters[None, 1:])
+        parts.append(keras.ops.convert_to_numpy(vectors)[0])
+    return np.concatenate(parts)

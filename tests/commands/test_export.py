@@ -1,0 +1,59 @@
+"""Tests of qanet.commands.export."""
+
+import keras
+import pytest
+import tensorflow as tf
+
+from qanet import cli
+from qanet.errors import UserError
+
+
+def arguments(output, *more):
+    return ["export", "--model", "run", "--output", str(output), *more]
+
+
+def test_export_writes_a_saved_model(loaded, tmp_path, capsys):
+    output = tmp_path / "new" / "1"
+
+    cli.main(arguments(output))
+
+    assert f"written to {output}" in capsys.readouterr().out
+    assert [path.name for path in output.parent.iterdir()] == ["1"]
+    signatures = tf.saved_model.load(output).signatures
+    assert set(signatures) == {"serving_default", "tensors"}
+
+
+@pytest.mark.parametrize("format", ["saved_model", "litert", "onnx"])
+def test_export_that_fails_leaves_nothing(
+    loaded, refused, monkeypatch, tmp_path, format
+):
+    def fail(reader, directory):
+        (directory / "half").write_text("written")
+        raise UserError("the disk is full")
+
+    monkeypatch.setattr("qanet.commands.export._exporter", lambda name: fail)
+    output = tmp_path / "1"
+
+    line = refused(cli.main, *arguments(output, "--format", format))
+
+    assert "the disk is full" in line
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_export_refuses_mistakes(refused, monkeypatch, tmp_path):
+    (tmp_path / "there").mkdir()
+    line = refused(cli.main, *arguments(tmp_path / "there"))
+    assert "is there already" in line
+    line = refused(cli.main, "export", "--model", tmp_path, "--output", tmp_path / "1")
+    assert "not a run directory" in line
+    assert not (tmp_path / "1").exists()
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    line = refused(cli.main, *arguments(tmp_path / "1"))
+    assert "KERAS_BACKEND=tensorflow" in line
+
+
+def test_export_knows_its_formats(capsys, tmp_path):
+    with pytest.raises(SystemExit) as exit:
+        cli.main(arguments(tmp_path / "1", "--format", "pickle"))
+    assert exit.value.code == 2
+    assert "saved_model" in capsys.readouterr().err

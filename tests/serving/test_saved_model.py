@@ -1,0 +1,148 @@
+"""Tests of qanet.serving.saved_model: what it answers is what the reader answers."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from qanet.datasets import batches
+from qanet.datasets.features import build_features
+from qanet.datasets.squad import Example
+from qanet.serving import saved_model
+
+QUESTION = "Where does Zoë live?"
+CONTEXTS = [
+    "Bo’ lives in Rome, Zoë in São Paulo. 東京",
+    "one",
+    "",
+    "\u200b \ufeff",
+    "ROME rome Rome\r\n\tand\x00 Zoe\u0308",
+    "Zoë1 lives in Oslo, but Bo’1 lives in 東京. " * 9,
+]
+
+# A process with TensorFlow and nothing of ours.
+SERVER = """
+import json, sys
+import tensorflow as tf
+answer = tf.saved_model.load(sys.argv[1]).signatures["serving_default"]
+for line in sys.stdin:
+    contexts, questions, top_k = json.loads(line)
+    found = answer(
+        context=tf.constant(contexts, tf.string),
+        question=tf.constant(questions, tf.string),
+        top_k=tf.constant(top_k),
+    )
+    texts = [[t.decode() for t in row] for row in found.pop("answer").numpy()]
+    rest = {name: value.numpy().tolist() for name, value in found.items()}
+    print(json.dumps(rest | {"answer": texts}))
+"""
+
+
+def from_reader(reader, pairs, top_k):
+    """What the reader says, laid out as the signature does."""
+    examples = [Example(str(i), q, c, ()) for i, (c, q) in enumerate(pairs)]
+    columns = {"answer": [], "start": [], "end": [], "score": []}
+    for answers in reader.read(examples, build_features(examples), top_k=top_k):
+        rows = [(a.text, a.start, a.end, a.score) for a in answers]
+        rows += [("", 0, 0, 0.0)] * (top_k - len(rows))
+        for name, values in zip(columns, zip(*rows, strict=True), strict=True):
+            columns[name].append(list(values))
+    return columns
+
+
+def check(found, expected):
+    for name in ("answer", "start", "end"):
+        assert found[name] == expected[name], name
+    np.testing.assert_allclose(found["score"], expected["score"], atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def exported(trained_reader, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("exported") / "1"
+    saved_model.export_saved_model(trained_reader, directory)
+    return directory
+
+
+def test_answers_in_a_process_of_its_own(exported, trained_reader, served):
+    pairs = [(context, QUESTION) for context in CONTEXTS]
+    pairs += [(CONTEXTS[0], "who?"), (CONTEXTS[5], "東京 Oslo?")]
+    requests = [([c for c, _ in pairs], [q for _, q in pairs], 3), ([], [], 2)]
+    requests += [(CONTEXTS[:1], [QUESTION], 1000), (CONTEXTS[:1], [""], 1)]
+
+    several, none, all_spans, blank = served(exported, requests)
+
+    check(several, from_reader(trained_reader, pairs, 3))
+    assert none == {"answer": [], "start": [], "end": [], "score": []}
+    check(all_spans, from_reader(trained_reader, pairs[:1], 1000))
+    # A blank question, which the reader refuses, still gives a piece of the context.
+    assert blank["answer"][0][0] in CONTEXTS[0]
+
+
+@pytest.fixture
+def served(door, tmp_path):
+    """Answers of a process that cannot import our package."""
+
+    def serve(directory, requests):
+        script = tmp_path / "server.py"
+        script.write_text(SERVER)
+        lines = "".join(json.dumps(request) + "\n" for request in requests)
+        process = door(script, directory, blocked=["qanet"], input=lines)
+        assert process.returncode == 0, process.stderr
+        return [json.loads(line) for line in process.stdout.splitlines()]
+
+    return serve
+
+
+def test_long_contexts_are_read_in_windows(trained_reader, monkeypatch):
+    """Several windows a context, several batches of windows."""
+    monkeypatch.setattr(batches, "READING_WINDOW", 20)
+    monkeypatch.setattr(saved_model, "READING_WINDOW", 20)
+    monkeypatch.setattr(saved_model, "STRIDE", 10)
+    monkeypatch.setattr(saved_model, "PAIRS", 3 * 20**2)
+    text = " ".join(f"Zoë{i} lives in Rome, Bo’{i} in Oslo." for i in range(12))
+    words = text.split()
+    contexts = [" ".join(words[:n]) for n in (1, 8, 9, 14, 15, 16, 22, 23, len(words))]
+    pairs = [(context, QUESTION) for context in contexts]
+
+    found = saved_model.StringReader(trained_reader).answer(
+        *(tf.constant(column) for column in zip(*pairs, strict=True)), tf.constant(4)
+    )
+
+    found = {name: value.numpy().tolist() for name, value in found.items()}
+    found["answer"] = [[text.decode() for text in row] for row in found["answer"]]
+    check(found, from_reader(trained_reader, pairs, 4))
+
+
+def test_tensors_give_the_logits(exported, trained_reader):
+    model = trained_reader.model
+    rng = np.random.default_rng(3)
+    inputs = {}
+    for name, tensor in model.input.items():
+        length = 9 if name.startswith("context") else 5
+        shape = (2, length, *tensor.shape[2:])
+        inputs[name] = tf.constant(rng.integers(1, 4, shape), tf.int32)
+
+    found = tf.saved_model.load(exported).signatures["tensors"](**inputs)
+
+    expected = model(inputs)
+    for name in ("start_logits", "end_logits"):
+        np.testing.assert_allclose(found[name], expected[name], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("contexts", "questions", "top_k", "message"),
+    [
+        (["a", "b"], ["who?"], 1, "one context a question"),
+        (["a"], ["who?"], 0, "top_k must be at least 1"),
+    ],
+)
+def test_mistakes_of_a_client_are_named(exported, contexts, questions, top_k, message):
+    answer = tf.saved_model.load(exported).signatures["serving_default"]
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        answer(
+            context=tf.constant(contexts),
+            question=tf.constant(questions),
+            top_k=tf.constant(top_k),
+        )

@@ -1,0 +1,124 @@
+"""Tests of qanet.serving.text_graph: in the graph as in Python."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from qanet.layers.input_embedding import InputEmbedding
+from qanet.serving.text_graph import Tokenizer, WordVectors
+from qanet.text.tokenizer import token_spans, tokenize
+from qanet.text.vocabulary import RESERVED, Vocabulary
+
+# UTF-8 has no half surrogate pairs.
+TEXTS = st.lists(
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=20), max_size=4
+)
+VOCABULARY = Vocabulary(
+    words=[*RESERVED, "Rome", "oslo", "straße", "\udc80", "i̇zmir"],
+    characters=[*RESERVED, *"abelmorstß"],
+    characters_per_word=5,
+)
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    graph = Tokenizer()
+    return tf.function(graph, input_signature=[tf.TensorSpec([None], tf.string)])
+
+
+@pytest.fixture(scope="module")
+def embedding():
+    keras.utils.set_random_seed(7)
+    characters = {"characters": len(VOCABULARY.characters), "width": 4}
+    layer = InputEmbedding(
+        6,
+        words={"rows": len(VOCABULARY.words), "width": 3},
+        characters=characters,
+        highway_layers=1,
+    )
+    layer.build((None, None), (None, None, 5))
+    rng = np.random.default_rng(7)
+    for weight in layer.weights:
+        weight.assign(rng.uniform(-0.8, 0.8, weight.shape))
+    return layer
+
+
+@settings(max_examples=150, deadline=None)
+@given(TEXTS)
+@example(["", "a", "\x00", "", "a b", "b"])
+@example(["Zoe\u0308 – “naïve” 東京タワー\u3000𝔘𝕟\u200dicode £5/€7", "\ufeffx\r\ny"])
+def test_tokens_are_those_of_python(tokenizer, texts):
+    tokens = tokenizer(tf.constant(texts, tf.string))
+
+    spans = [span for text in texts for span in token_spans(text)]
+    words = [word for text in texts for word in tokenize(text)]
+    counts = [len(tokenize(text)) for text in texts]
+    assert [word.decode() for word in tokens.words.numpy()] == words
+    assert tokens.counts.numpy().tolist() == counts
+    found = zip(tokens.starts.numpy(), tokens.ends.numpy(), strict=True)
+    assert list(found) == spans
+    encoded = [text.encode() for text in texts for _ in token_spans(text)]
+    pieces = [
+        text[first:last].decode()
+        for text, first, last in zip(
+            encoded, tokens.first_bytes.numpy(), tokens.last_bytes.numpy(), strict=True
+        )
+    ]
+    assert pieces == words
+
+
+def test_invalid_bytes_are_characters_of_their_own(tokenizer):
+    tokens = tokenizer(tf.constant([b"\xffab \xe6\x9d", b"c"]))
+
+    assert [word.decode() for word in tokens.words.numpy()][1] == "ab"
+    assert tokens.first_bytes.numpy().tolist()[:2] == [0, 1]
+    assert tokens.last_bytes.numpy().tolist()[:2] == [1, 3]
+    assert tokens.counts.numpy()[1] == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["Rome", "oslo", "straße"],
+        # By their lower case, but with their own spelling.
+        ["Oslo", "OSLO", "STRAßE", "oslo"],
+        # Not by it: no such lower case.
+        ["rome", "ROME"],
+        # Unknown, cut at five characters, of unknown characters, each several times.
+        ["lamb", "lambs", "lambsome", "lambsome", "東京", "lamb", "Rome"],
+        ["İzmir", "<unknown>", "\u0130"],
+    ],
+    ids=str,
+)
+def test_vectors_are_those_of_python(embedding, words):
+    graph = WordVectors(VOCABULARY, embedding)
+
+    vectors = graph(tf.constant(words, tf.string))
+
+    table = VOCABULARY.table(["", *words])
+    expected = embedding(table.rows[None, 1:], table.characters[None, 1:])[0]
+    assert vectors.shape == (len(words), 6)
+    np.testing.assert_allclose(vectors, expected, atol=1e-6)
+
+
+def test_no_words_have_no_vectors(embedding):
+    graph = WordVectors(VOCABULARY, embedding)
+
+    assert graph(tf.constant([], tf.string)).shape == (0, 6)
+
+
+def test_only_unknown_words_pay_for_their_spelling_and_each_once(embedding):
+    graph = WordVectors(VOCABULARY, embedding)
+    asked = []
+    graph.embedding = lambda rows, characters, training: (
+        asked.append(rows) or embedding(rows, characters)
+    )
+
+    graph(tf.constant(["Rome", "lamb", "oslo", "Oslo", "lamb", "Rome"]))
+
+    (rows,) = asked
+    # The empty word, "lamb", and "Oslo" with the row of "oslo".
+    assert rows.numpy().tolist() == [[1, 1, 3]]
