@@ -6,8 +6,9 @@ are not too long compete, and what comes out is the text of the original context
 never text that was put together again from tokens.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,12 +22,43 @@ class Answer:
         start: Offset of the first character.
         end: Offset after the last character.
         score: Probability among all the spans that were allowed.
+        passage: Which of several contexts it is a piece of.
     """
 
     text: str
     start: int
     end: int
     score: float
+    passage: int = 0
+
+
+class Span(NamedTuple):
+    """A span of tokens.
+
+    Attributes:
+        first, last: Its first token and its last, inclusive.
+        logit: Start logit plus end logit.
+    """
+
+    first: int
+    last: int
+    logit: float
+
+
+class Spans(NamedTuple):
+    """What a context has to offer.
+
+    Attributes:
+        best: The best spans, best first.
+        log_total: Logarithm of the sum of exp(logit) over all allowed spans.
+    """
+
+    best: list[Span]
+    log_total: float
+
+
+# A context without a token.
+NO_SPANS = Spans([], -np.inf)
 
 
 def best_spans(
@@ -34,7 +66,7 @@ def best_spans(
     end_logits: np.ndarray,
     max_answer_tokens: int = 30,
     top_k: int = 1,
-) -> list[tuple[int, int, float]]:
+) -> Spans:
     """Finds the spans of tokens with the highest start logit plus end logit.
 
     A span is allowed where it does not end before it starts and has at most
@@ -47,9 +79,8 @@ def best_spans(
         top_k: How many spans to return; fewer come where fewer are allowed.
 
     Returns:
-        Triples of first token, last token (inclusive) and score, the best first. The
-        score is the softmax of the summed logits over all allowed spans. Of equal
-        sums, the smaller start comes first, then the smaller end.
+        The best spans, and what their scores are measured by. Of equal sums, the
+        smaller start comes first, then the smaller end.
 
     Raises:
         ValueError: The logits are empty, not finite or not of one length, or a limit
@@ -82,31 +113,48 @@ def best_spans(
     candidates = np.flatnonzero(sums >= np.partition(sums, -k)[-k])
     best = candidates[np.argsort(-sums[candidates], kind="stable")[:k]]
 
-    weights = np.exp(sums - sums.max())
-    scores = weights[best] / weights.sum()
     first, extra = np.divmod(best, longest)
-    columns = first.tolist(), (first + extra).tolist(), scores.tolist()
-    return list(zip(*columns, strict=True))
+    columns = first.tolist(), (first + extra).tolist(), sums[best].tolist()
+    peak = sums.max()
+    return Spans(
+        best=[Span(*values) for values in zip(*columns, strict=True)],
+        log_total=float(peak + np.log(np.exp(sums - peak).sum())),
+    )
 
 
-def answers_from_spans(
-    context: str,
-    token_spans: Sequence[tuple[int, int]],
-    spans: Iterable[tuple[int, int, float]],
+def rank_answers(
+    contexts: Sequence[str],
+    token_spans: Sequence[Sequence[tuple[int, int]]],
+    spans: Sequence[Spans],
+    top_k: int,
 ) -> list[Answer]:
-    """Cuts the answers out of the context.
+    """Cuts the best answers out of one context or several.
+
+    Spans of several contexts compete by their logits (Clark and Gardner, 2018): the
+    score is the softmax over all spans of all of them.
 
     Args:
-        context: The original text.
-        token_spans: For each token, the offsets of its first character and after its
-            last.
-        spans: First token, last token and score, as from `best_spans`.
+        contexts: The original texts.
+        token_spans: For each token of each context, the offsets of its first character
+            and after its last.
+        spans: What each context has to offer, as from `best_spans`.
+        top_k: How many answers to return; fewer come where there are fewer spans.
 
     Returns:
-        One answer for each span, in the same order.
+        The best answers, best first; one empty answer where no context has a token.
     """
+    found = [
+        (span, passage) for passage, some in enumerate(spans) for span in some.best
+    ]
+    if not found:
+        return [Answer("", 0, 0, 0.0)]
+    found.sort(key=lambda entry: -entry[0].logit)
+    log_total = np.logaddexp.reduce([some.log_total for some in spans])
     answers = []
-    for first, last, score in spans:
-        start, end = int(token_spans[first][0]), int(token_spans[last][1])
-        answers.append(Answer(context[start:end], start, end, score))
+    for span, passage in found[:top_k]:
+        places = token_spans[passage]
+        start, end = int(places[span.first][0]), int(places[span.last][1])
+        score = float(np.exp(span.logit - log_total))
+        text = contexts[passage][start:end]
+        answers.append(Answer(text, start, end, score, passage))
     return answers

@@ -21,7 +21,7 @@ from qanet.datasets.batches import (
 )
 from qanet.datasets.features import Features, build_features
 from qanet.datasets.squad import Example
-from qanet.decoding import Answer, answers_from_spans, best_spans
+from qanet.decoding import NO_SPANS, Answer, Spans, best_spans, rank_answers
 from qanet.errors import UserError
 from qanet.run import Run
 from qanet.text.vocabulary import Vocabulary
@@ -63,46 +63,70 @@ class Reader:
         return cls(run.load_model(config, vocabulary), vocabulary, config)
 
     def answer(
-        self, question: str, context: str, top_k: int = 1
+        self, question: str, context: str | Sequence[str], top_k: int = 1
     ) -> Answer | list[Answer]:
         """Answers one question.
 
         Args:
             question: the question.
-            context: the passage, of any length.
+            context: the passage, of any length, or several passages.
             top_k: number of answers.
 
         Returns:
             The best answer, or with `top_k > 1` the list of the best ones, best first.
 
         Raises:
-            UserError: the question or the context is blank.
+            UserError: the question or a context is blank, or there is none.
         """
         (answers,) = self.answer_many([(question, context)], top_k)
         return answers[0] if top_k == 1 else answers
 
     def answer_many(
-        self, pairs: Sequence[tuple[str, str]], top_k: int = 1
+        self,
+        pairs: Sequence[tuple[str, str | Sequence[str]]],
+        top_k: int = 1,
+        max_answer_tokens: int | None = None,
     ) -> list[list[Answer]]:
         """Answers many questions in one go.
 
         Args:
-            pairs: (question, context) pairs.
+            pairs: (question, context) pairs; instead of one context a list of
+                passages, whose answers compete.
             top_k: number of answers to each.
+            max_answer_tokens: the most tokens an answer may have; by default what the
+                reader was trained with.
 
         Returns:
             For each pair its answers, best first.
 
         Raises:
-            UserError: a question or a context is blank.
+            UserError: a question or a context is blank, or there is none.
         """
-        examples = []
+        examples, ends = [], []
         for i, (question, context) in enumerate(pairs):
-            for name, text in (("question", question), ("context", context)):
-                if not text.strip():
-                    raise UserError(f"the {name} of pair {i} is blank; give some text")
-            examples.append(Example(str(i), question, context, ()))
-        return self.read(examples, build_features(examples), top_k=top_k)
+            contexts = [context] if isinstance(context, str) else context
+            if not contexts:
+                raise UserError(f"pair {i} has no context; give at least one")
+            for passage in contexts:
+                for name, text in (("question", question), ("context", passage)):
+                    if not text.strip():
+                        raise UserError(
+                            f"the {name} of pair {i} is blank; give some text"
+                        )
+                examples.append(Example(str(i), question, passage, ()))
+            ends.append(len(examples))
+        features = build_features(examples)
+        chosen = np.arange(len(examples))
+        spans = self._spans(features, chosen, top_k, max_answer_tokens)
+        return [
+            rank_answers(
+                [example.context for example in examples[first:end]],
+                [features.spans_of(i) for i in range(first, end)],
+                spans[first:end],
+                top_k,
+            )
+            for first, end in zip([0, *ends], ends, strict=False)
+        ]
 
     def read(
         self,
@@ -126,25 +150,36 @@ class Reader:
         """
         if chosen is None:
             chosen = np.arange(len(examples))
+        spans = self._spans(features, chosen, top_k, progress=progress)
+        return [
+            rank_answers([examples[i].context], [features.spans_of(i)], [found], top_k)
+            for i, found in zip(chosen, spans, strict=True)
+        ]
+
+    def _spans(
+        self,
+        features: Features,
+        chosen: np.ndarray,
+        top_k: int,
+        max_answer_tokens: int | None = None,
+        progress: str | None = None,
+    ) -> list[Spans]:
+        """The best spans of each chosen example."""
         if not len(chosen):
             return []
+        limit = max_answer_tokens or self.config.data.answer_limit
         windows = reading_windows(features, chosen)
         logits = self._logits(features, windows, progress)
-        first_items = np.searchsorted(windows.examples, chosen)
-        limit = self.config.data.answer_limit
-        answers = []
-        for example, first in zip(chosen, first_items, strict=True):
+        spans = []
+        for first in np.searchsorted(windows.examples, chosen):
             start_logits, end_logits = _join_windows(logits, windows, first)
-            if not len(start_logits):
+            spans.append(
+                best_spans(start_logits, end_logits, limit, top_k)
+                if len(start_logits)
                 # Nothing but white space and control characters.
-                answers.append([Answer("", 0, 0, 0.0)])
-                continue
-            spans = best_spans(start_logits, end_logits, limit, top_k)
-            context = examples[example].context
-            answers.append(
-                answers_from_spans(context, features.spans_of(example), spans)
+                else NO_SPANS
             )
-        return answers
+        return spans
 
     def _batch_size(self, items: int) -> int:
         """The next power of two, so that few shapes are compiled, up to the limit."""

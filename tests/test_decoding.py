@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qanet.decoding import Answer, answers_from_spans, best_spans
+from qanet.decoding import NO_SPANS, Answer, Span, Spans, best_spans, rank_answers
 
 
 def brute_force(start_logits, end_logits, max_answer_tokens):
-    """All allowed spans with their scores, straight from the definition."""
+    """All allowed spans with sums and scores, straight from the definition."""
     sums = {
         (first, last): start_logits[first] + end_logits[last]
         for first in range(len(start_logits))
@@ -21,7 +21,11 @@ def brute_force(start_logits, end_logits, max_answer_tokens):
     peak = max(sums.values())
     total = math.fsum(math.exp(value - peak) for value in sums.values())
     ranked = sorted(sums, key=lambda span: (-sums[span], span))
-    return [(*span, math.exp(sums[span] - peak) / total) for span in ranked]
+    return [(*span, sums[span], math.exp(sums[span] - peak) / total) for span in ranked]
+
+
+def scores(spans):
+    return [math.exp(span.logit - spans.log_total) for span in spans.best]
 
 
 # Quarters add without rounding and from so few of them ties are common.
@@ -39,8 +43,8 @@ def test_best_spans_agree_with_brute_force(pairs, max_answer_tokens, top_k):
 
     spans = best_spans(starts, ends, max_answer_tokens, top_k)
 
-    assert [span[:2] for span in spans] == [span[:2] for span in expected]
-    np.testing.assert_allclose([s[2] for s in spans], [s[2] for s in expected])
+    assert [tuple(span) for span in spans.best] == [span[:3] for span in expected]
+    np.testing.assert_allclose(scores(spans), [span[3] for span in expected])
 
 
 @given(logit_pairs, st.integers(1, 14))
@@ -49,7 +53,7 @@ def test_scores_of_all_allowed_spans_sum_to_one(pairs, max_answer_tokens):
 
     spans = best_spans(starts, ends, max_answer_tokens, top_k=1000)
 
-    assert math.isclose(sum(score for _, _, score in spans), 1.0)
+    assert math.isclose(sum(scores(spans)), 1.0)
 
 
 def test_independent_argmax_with_swap():
@@ -57,7 +61,7 @@ def test_independent_argmax_with_swap():
     starts = np.array([1.0, 0.0, 0.0, 5.0])
     ends = np.array([4.5, 0.0, 0.0, 1.0])
 
-    ((first, last, _),) = best_spans(starts, ends)
+    ((first, last, _),) = best_spans(starts, ends).best
 
     assert (first, last) == (3, 3)
 
@@ -67,7 +71,7 @@ def test_length_limit_off_by_one():
         # Only a span from the first token on is worth taking.
         starts, ends = np.zeros(40), np.zeros(40)
         starts[0], ends[last_token] = 9.0, 9.0
-        ((first, last, _),) = best_spans(starts, ends, max_answer_tokens=30)
+        ((first, last, _),) = best_spans(starts, ends, max_answer_tokens=30).best
         return first, last
 
     assert best_from_first_token_to(29) == (0, 29)
@@ -78,19 +82,19 @@ def test_length_limit_off_by_one():
 def test_fewer_spans_than_asked_for():
     spans = best_spans(np.zeros(3), np.zeros(3), max_answer_tokens=2, top_k=20)
 
-    assert [span[:2] for span in spans] == [(0, 0), (0, 1), (1, 1), (1, 2), (2, 2)]
+    assert [span[:2] for span in spans.best] == [(0, 0), (0, 1), (1, 1), (1, 2), (2, 2)]
 
 
 def test_ties_go_to_the_smaller_start_then_the_smaller_end():
     spans = best_spans(np.zeros(3), np.zeros(3), top_k=4)
 
-    assert [span[:2] for span in spans] == [(0, 0), (0, 1), (0, 2), (1, 1)]
+    assert [span[:2] for span in spans.best] == [(0, 0), (0, 1), (0, 2), (1, 1)]
 
 
 def test_half_precision_logits_do_not_overflow():
     logits = np.array([60000, -60000], np.float16)
 
-    assert best_spans(logits, logits) == [(0, 0, 1.0)]
+    assert best_spans(logits, logits) == Spans([Span(0, 0, 120_000)], 120_000)
 
 
 def test_logits_are_left_as_they_were():
@@ -127,14 +131,31 @@ def test_answers_are_cut_from_the_original_context():
     # Quotes and spacing stay as they are in the context, whatever a tokenizer does.
     context = "She  said “don’t”\tto 𝒳."
     token_spans = [(0, 3), (5, 9), (10, 11), (11, 16), (16, 17), (18, 20), (21, 22)]
+    spans = Spans([Span(1, 4, math.log(3)), Span(6, 6, 0.0)], math.log(4))
 
-    answers = answers_from_spans(context, token_spans, [(1, 4, 0.75), (6, 6, 0.25)])
+    answers = rank_answers([context], [token_spans], [spans], top_k=2)
 
-    assert answers == [
-        Answer("said “don’t”", 5, 17, 0.75),
-        Answer("𝒳", 21, 22, 0.25),
+    assert [(a.text, a.start, a.end, a.passage) for a in answers] == [
+        ("said “don’t”", 5, 17, 0),
+        ("𝒳", 21, 22, 0),
+    ]
+    np.testing.assert_allclose([answer.score for answer in answers], [0.75, 0.25])
+
+
+def test_answers_of_several_contexts_compete_by_their_logits():
+    places = [(0, 1), (2, 3)]
+    spans = [
+        Spans([Span(0, 0, math.log(2)), Span(1, 1, 0.0)], math.log(4)),
+        NO_SPANS,
+        Spans([Span(0, 1, math.log(5)), Span(0, 0, math.log(2))], math.log(12)),
     ]
 
+    answers = rank_answers(["a b", "", "c d"], [places, [], places], spans, top_k=3)
 
-def test_no_spans_give_no_answers():
-    assert answers_from_spans("text", [(0, 4)], []) == []
+    # The first of two that are equally good is that of the earlier context.
+    assert [(a.text, a.passage) for a in answers] == [("c d", 2), ("a", 0), ("c", 2)]
+    np.testing.assert_allclose([a.score for a in answers], [5 / 16, 2 / 16, 2 / 16])
+
+
+def test_no_spans_give_one_empty_answer():
+    assert rank_answers([" "], [[]], [NO_SPANS], 3) == [Answer("", 0, 0, 0.0)]

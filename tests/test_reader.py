@@ -136,6 +136,32 @@ def test_one_answer_by_default_and_a_list_with_top_k(word_reader):
     check_answers(context, many)
 
 
+def test_several_passages_compete(word_reader):
+    passages = ["Bo in Oslo.", "\u200b", "Zoë lives in Rome."]
+    answers = word_reader.answer(QUESTION, passages, top_k=1000)
+    for answer in answers:
+        assert passages[answer.passage][answer.start : answer.end] == answer.text
+    assert sum(answer.score for answer in answers) == pytest.approx(1)
+    assert {answer.passage for answer in answers} == {0, 2}
+    # Within a passage they keep their order and the ratios of their scores.
+    for number in (0, 2):
+        mine = [answer for answer in answers if answer.passage == number]
+        alone = word_reader.answer(QUESTION, passages[number], top_k=1000)
+        assert [answer.text for answer in mine] == [answer.text for answer in alone]
+        ratios = [a.score / b.score for a, b in zip(mine, alone, strict=True)]
+        assert ratios == pytest.approx([ratios[0]] * len(ratios))
+
+
+def test_no_passage_is_a_users_mistake(word_reader):
+    with pytest.raises(UserError, match="pair 1 has no context"):
+        word_reader.answer_many([(QUESTION, "text"), (QUESTION, [])])
+
+
+def test_the_caller_may_limit_the_answers(word_reader):
+    (answers,) = word_reader.answer_many([(QUESTION, "a b c d e f")], 99, 2)
+    assert len(answers) == 6 + 5
+
+
 def test_top_k_of_a_short_context_gives_what_there_is(word_reader):
     answers = word_reader.answer(QUESTION, "a b", top_k=9)
     assert {answer.text for answer in answers} == {"a", "b", "a b"}
