@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from qanet.commands import answer, augment, export, features, translate
+from qanet.commands import answer, augment, export, features, serve, translate
 from qanet.commands import evaluate as evaluate_command
 from qanet.commands import train as train_command
 from qanet.errors import UserError
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description="Uses a trained reader, and prepares data to train one.",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (answer, export, features, augment, translate):
+    for command in (answer, serve, export, features, augment, translate):
         command.add_parser(commands)
     options = parser.parse_args(arguments)
     _run(options.command, options)

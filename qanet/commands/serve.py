@@ -1,0 +1,72 @@
+"""`python -m qanet serve`: a reader behind HTTP."""
+
+import argparse
+import socket
+from pathlib import Path
+
+from qanet.commands.options import positive
+from qanet.errors import UserError
+
+
+def add_parser(commands) -> None:
+    """Adds the command."""
+    parser = commands.add_parser(
+        "serve",
+        help="answer questions over HTTP",
+        description="Answers questions over HTTP; /docs of the server describes how. "
+        "Stopped by SIGTERM or Ctrl-C, it finishes what it has accepted.",
+        epilog="example: python -m qanet serve --model runs/qanet-tiny",
+    )
+    parser.add_argument("--model", type=Path, required=True, metavar="RUN_DIR")
+    parser.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help="address to listen on; the default, %(default)s, is seen by this machine "
+        "alone, 0.0.0.0 by all others too",
+    )
+    parser.add_argument(
+        "--port",
+        type=int,
+        default=8000,
+        help="0 takes a free one (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--batch-size",
+        type=positive,
+        default=32,
+        metavar="N",
+        help="the most questions that are read together (default: %(default)s)",
+    )
+    parser.set_defaults(command=_run)
+
+
+def _run(options: argparse.Namespace) -> None:
+    try:
+        import fastapi  # noqa: F401
+        import uvicorn
+    except ImportError:
+        raise UserError(
+            "the server needs fastapi and uvicorn: pip install 'qanet[serve]'"
+        ) from None
+    from qanet.reader import Reader
+    from qanet.serving.any_shape import any_shape
+    from qanet.serving.server import make_app
+
+    with _listening(options.host, options.port) as bound:
+        reader = Reader.load(options.model)
+        reader.predict = any_shape(reader.model)
+        app = make_app(reader, batch_size=options.batch_size)
+        host, port = bound.getsockname()[:2]
+        print(f"loading {options.model}; then at http://{host}:{port}/docs", flush=True)
+        config = uvicorn.Config(app, log_level="info", timeout_graceful_shutdown=60)
+        uvicorn.Server(config).run(sockets=[bound])
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family)
+    except (OSError, OverflowError, UnicodeError) as error:
+        raise UserError(
+            f"--host {host} --port {port}: cannot be listened on ({error}); give others"
+        ) from None

@@ -1,0 +1,114 @@
+"""Tests of qanet.serving.batching."""
+
+import asyncio
+import threading
+
+import pytest
+
+from qanet.serving.batching import Batcher
+
+
+class Doubler:
+    """Doubles numbers, but fails at -1; notes its batches."""
+
+    def __init__(self):
+        self.batches = []
+
+    def __call__(self, items):
+        self.batches.append(list(items))
+        if -1 in items:
+            raise ValueError("negative")
+        return [2 * item for item in items]
+
+
+def run(work, talk, batch_size=4, wait=0.02):
+    """Runs `talk(batcher)` against a batcher from its start to its stop."""
+
+    async def main():
+        batcher = Batcher(work, batch_size, wait)
+        batcher.start()
+        try:
+            return await talk(batcher)
+        finally:
+            await batcher.stop()
+
+    return asyncio.run(main())
+
+
+def test_concurrent_items_are_computed_together_and_in_order():
+    work = Doubler()
+
+    async def talk(batcher):
+        return await asyncio.gather(*(batcher.submit([i, i + 10]) for i in range(3)))
+
+    assert run(work, talk) == [[0, 20], [2, 22], [4, 24]]
+    assert work.batches == [[0, 10, 1, 11], [2, 12]]
+
+
+def test_a_batch_that_is_full_does_not_wait():
+    work = Doubler()
+
+    async def talk(batcher):
+        return await batcher.submit(range(4))
+
+    assert run(work, talk, wait=3600) == [0, 2, 4, 6]
+
+
+def test_a_lone_item_waits_no_longer_than_the_deadline():
+    assert run(Doubler(), lambda batcher: batcher.submit([3]), wait=0.01) == [6]
+
+
+def test_while_one_batch_is_computed_the_next_fills_up():
+    work, at_work, go_on = Doubler(), threading.Event(), threading.Event()
+
+    def slow(items):
+        at_work.set()
+        go_on.wait()
+        return work(items)
+
+    async def talk(batcher):
+        first = asyncio.create_task(batcher.submit([0]))
+        await asyncio.to_thread(at_work.wait)
+        others = [asyncio.create_task(batcher.submit([i])) for i in (1, 2, 3)]
+        await asyncio.sleep(0)
+        go_on.set()
+        return await asyncio.gather(first, *others)
+
+    assert run(slow, talk, wait=0) == [[0], [2], [4], [6]]
+    assert work.batches == [[0], [1, 2, 3]]
+
+
+def test_a_failure_reaches_those_of_its_batch_alone():
+    async def talk(batcher):
+        with pytest.raises(ValueError, match="negative"):
+            await batcher.submit([-1])
+        return await batcher.submit([5])
+
+    assert run(Doubler(), talk) == [10]
+
+
+def test_a_client_that_went_away_is_not_computed_for():
+    work = Doubler()
+
+    async def talk(batcher):
+        gone = asyncio.create_task(batcher.submit([1]))
+        await asyncio.sleep(0)
+        gone.cancel()
+        return await batcher.submit([2])
+
+    assert run(work, talk) == [4]
+    assert work.batches == [[2]]
+
+
+def test_stop_finishes_what_was_accepted():
+    work = Doubler()
+
+    async def main():
+        batcher = Batcher(work, 2, 0.0)
+        batcher.start()
+        waiting = asyncio.create_task(batcher.submit(range(5)))
+        await asyncio.sleep(0)
+        await batcher.stop()
+        return await waiting
+
+    assert asyncio.run(main()) == [0, 2, 4, 6, 8]

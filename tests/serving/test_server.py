@@ -1,0 +1,242 @@
+"""Tests of qanet.serving.server."""
+
+import json
+import socket
+import threading
+from dataclasses import replace
+
+import pytest
+import schemathesis
+import uvicorn
+from fastapi.testclient import TestClient
+from hypothesis import given, settings
+from schemathesis import GenerationMode
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+
+from qanet.decoding import Answer
+from qanet.serving.server import Limits, make_app
+
+LIMITS = Limits(
+    body_bytes=2000,
+    passages=3,
+    questions=3,
+    pairs=6,
+    top_k=4,
+    answer_tokens=9,
+    pending=2,
+)
+ASKED = {"questions": ["Who?"], "passages": ["Anna Kov in Rome."]}
+
+
+@pytest.fixture(scope="module")
+def client(trained_reader):
+    with TestClient(make_app(trained_reader, LIMITS)) as client:
+        yield client
+
+
+def post(client, content, type="application/json"):
+    headers = {"Content-Type": type} if type else {}
+    return client.post("/v1/answer", content=content, headers=headers)
+
+
+def fields(answers):
+    names = ("text", "passage", "start", "end", "score")
+    return [{name: getattr(a, name) for name in names} for a in answers]
+
+
+def check_error(response, status, code, *words):
+    assert response.status_code == status
+    (body,) = response.json().values()
+    assert body.keys() == {"code", "message"}
+    assert body["code"] == code
+    for word in words:
+        assert word in body["message"]
+
+
+def test_answers_are_those_of_the_reader(client, trained_reader):
+    questions = ["Where does Zoë live?", "Who?"]
+    passages = ["Zoë lives in São Paulo.", "東京 𝒳"]
+    body = {"questions": questions, "passages": passages}
+
+    response = client.post("/v1/answer", json=body | {"top_k": 4})
+    short = client.post("/v1/answer", json=body | {"top_k": 4, "max_answer_tokens": 1})
+
+    for answered, limit in ((response, None), (short, 1)):
+        assert answered.status_code == 200
+        expected = trained_reader.answer_many(
+            [(q, passages) for q in questions], 4, limit
+        )
+        found = answered.json()["answers"]
+        for some, wanted in zip(found, map(fields, expected), strict=True):
+            for one, other in zip(some, wanted, strict=True):
+                score = pytest.approx(other["score"], abs=1e-5)
+                assert one == other | {"score": score}
+                passage = passages[one["passage"]]
+                assert passage[one["start"] : one["end"]] == one["text"]
+
+
+def test_one_answer_by_default(client):
+    ((answer,),) = client.post("/v1/answer", json=ASKED).json()["answers"]
+    assert answer["text"] in ASKED["passages"][0]
+
+
+def test_model_and_health(client, trained_reader):
+    told = client.get("/v1/model").json()
+    assert told["parameters"] == trained_reader.model.count_params()
+    assert told["max_answer_tokens"] == 4
+    assert told["limits"]["pairs"] == LIMITS.pairs
+    assert client.get("/healthz").json() == {"status": "ok"}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"questions": []}, ["questions"]),
+        ({"questions": "Who?"}, ["questions"]),
+        ({"questions": [" \u200b"]}, ["questions.0", "blank"]),
+        ({"passages": ["a", "\ud800"]}, ["passages.1", "surrogate"]),
+        ({"passages": ["a", None]}, ["passages.1"]),
+        ({"top_k": 0}, ["top_k"]),
+        ({"top_k": True}, ["top_k"]),
+        ({"top_k": 5}, ["top_k", "5", "4"]),
+        ({"max_answer_tokens": 10}, ["max_answer_tokens", "9"]),
+        ({"passages": ["a"] * 4}, ["passages", "4", "3"]),
+        ({"questions": ["a"] * 4}, ["questions", "4", "3"]),
+        ({"questions": ["a"] * 3, "passages": ["b"] * 3}, ["times", "9", "6"]),
+        ({"temperature": 1}, ["temperature"]),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_asked_is_named(client, change, words):
+    response = post(client, json.dumps(ASKED | change))
+    check_error(response, 422, "invalid", *words)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{", b"\xff", b"[" * 1500, b'{"top_k": ' + b"9" * 1500 + b"}", b"[]", b"3"],
+    ids=lambda body: repr(body[:12]),
+)
+def test_a_body_that_is_no_request(client, body):
+    response = post(client, body)
+    assert response.status_code in (400, 422)
+    check_error(response, response.status_code, response.json()["error"]["code"])
+
+
+@pytest.mark.parametrize(
+    "type", ["", "text/plain", "application/x-www-form-urlencoded"]
+)
+def test_a_body_of_another_type(client, type):
+    response = post(client, json.dumps(ASKED), type)
+    check_error(response, 415, "unsupported_media_type", "application/json")
+
+
+def test_a_body_that_is_too_large(client):
+    large = json.dumps(ASKED | {"passages": ["a" * LIMITS.body_bytes]})
+    response = post(client, large)
+    check_error(response, 413, "too_large", "2000 bytes")
+    # Also where its size is not told before.
+    response = post(client, iter([large.encode()] * 2))
+    check_error(response, 413, "too_large")
+
+
+def test_other_addresses_and_methods(client):
+    check_error(client.get("/nowhere"), 404, "not_found")
+    check_error(client.get("/v1/answer"), 405, "method_not_allowed")
+    check_error(client.post("/nowhere", json=ASKED), 404, "not_found")
+
+
+class Slow:
+    """A reader whose answers wait; notes how many it was asked at a time."""
+
+    def __init__(self):
+        self.go_on = threading.Event()
+        self.at_work = threading.Event()
+        self.asked = []
+
+    def answer(self, question, context):
+        return Answer("", 0, 0, 0.0)
+
+    def answer_many(self, pairs, top_k, max_answer_tokens):
+        self.asked.append(len(pairs))
+        self.at_work.set()
+        self.go_on.wait()
+        if pairs[0][0] == "fail":
+            raise RuntimeError("secret")
+        return [[Answer(question, 0, 1, 1.0)] for question, _ in pairs]
+
+
+def test_too_many_at_a_time_are_refused_and_the_others_finished():
+    reader, accepted = Slow(), []
+    with TestClient(make_app(reader, replace(LIMITS, pending=1))) as client:
+        ask = threading.Thread(
+            target=lambda: accepted.append(client.post("/v1/answer", json=ASKED))
+        )
+        ask.start()
+        reader.at_work.wait()
+        refused = client.post("/v1/answer", json=ASKED)
+        check_error(refused, 429, "too_many_requests")
+        assert refused.headers["Retry-After"] == "1"
+        # Asking how it is still works.
+        assert client.get("/healthz").status_code == 200
+        reader.go_on.set()
+        ask.join()
+        assert client.post("/v1/answer", json=ASKED).status_code == 200
+    assert [response.status_code for response in accepted] == [200]
+
+
+def test_a_failure_tells_the_client_nothing_of_the_inside(caplog):
+    reader = Slow()
+    reader.go_on.set()
+    app = make_app(reader, LIMITS)
+    with TestClient(app, raise_server_exceptions=False) as client:
+        failed = client.post("/v1/answer", json=ASKED | {"questions": ["fail"]})
+        check_error(failed, 500, "internal")
+        assert "secret" not in failed.text
+        assert "secret" in caplog.text
+        assert client.post("/v1/answer", json=ASKED).status_code == 200
+
+
+def test_questions_with_equal_settings_are_read_together():
+    reader = Slow()
+    reader.go_on.set()
+    with TestClient(make_app(reader, LIMITS)) as client:
+        client.post("/v1/answer", json=ASKED | {"questions": ["a", "b", "c"]})
+    assert reader.asked == [3]
+
+
+@pytest.fixture(scope="module")
+def address(trained_reader):
+    """A server on loopback."""
+    server = uvicorn.Server(uvicorn.Config(make_app(trained_reader), log_level="error"))
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
+        thread.start()
+        yield f"http://127.0.0.1:{bound.getsockname()[1]}"
+        server.should_exit = True
+        thread.join()
+
+
+def test_keeps_to_its_own_description(address):
+    schema = schemathesis.openapi.from_url(
+        f"{address}/openapi.json", wait_for_schema=60
+    )
+    operations = [operation.ok() for operation in schema.get_all_operations()]
+    assert len(operations) == 3
+    for operation in operations:
+
+        @settings(max_examples=20, deadline=None, derandomize=True)
+        @given(operation.as_strategy(generation_mode=GenerationMode.NEGATIVE))
+        def check_mistakes(case):
+            case.call_and_validate()
+
+        @settings(max_examples=20, deadline=None, derandomize=True)
+        @given(operation.as_strategy())
+        def check_requests(case):
+            # Blank texts and numbers above the limits are refused, which the
+            # description tells in words alone.
+            case.call_and_validate(excluded_checks=[positive_data_acceptance])
+
+        check_requests()
+        if operation.method == "post":
+            check_mistakes()
