@@ -26,7 +26,7 @@ def add_parser(commands) -> None:
     )
     parser.add_argument(
         "--port",
-        type=int,
+        type=_port,
         default=8000,
         help="0 takes a free one (default: %(default)s)",
     )
@@ -62,11 +62,17 @@ def _run(options: argparse.Namespace) -> None:
         uvicorn.Server(config).run(sockets=[bound])
 
 
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number up to 65535")
+    return int(text)
+
+
 def _listening(host: str, port: int) -> socket.socket:
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family)
-    except (OSError, OverflowError, UnicodeError) as error:
+    except OSError as error:
         raise UserError(
             f"--host {host} --port {port}: cannot be listened on ({error}); give others"
         ) from None
