@@ -13,7 +13,7 @@ def add_parser(commands) -> None:
     parser = commands.add_parser(
         "serve",
         help="answer questions over HTTP",
-        description="Answers questions over HTTP; /docs of the server describes how. "
+        description="Answers questions over HTTP, and on a page to try it. "
         "Stopped by SIGTERM or Ctrl-C, it finishes what it has accepted.",
         epilog="example: python -m qanet serve --model runs/qanet-tiny",
     )
@@ -50,14 +50,15 @@ def _run(options: argparse.Namespace) -> None:
         ) from None
     from qanet.reader import Reader
     from qanet.serving.any_shape import any_shape
+    from qanet.serving.explanation import Explainer
     from qanet.serving.server import make_app
 
     with _listening(options.host, options.port) as bound:
         reader = Reader.load(options.model)
         reader.predict = any_shape(reader.model)
-        app = make_app(reader, batch_size=options.batch_size)
+        app = make_app(reader, Explainer(reader), batch_size=options.batch_size)
         host, port = bound.getsockname()[:2]
-        print(f"loading {options.model}; then at http://{host}:{port}/docs", flush=True)
+        print(f"loading {options.model}; then at http://{host}:{port}", flush=True)
         config = uvicorn.Config(app, log_level="info", timeout_graceful_shutdown=60)
         uvicorn.Server(config).run(sockets=[bound])
 

@@ -43,7 +43,8 @@ class ContextQueryAttention(keras.layers.Layer):
     def compute_output_shape(self, context_shape, *others):
         return (*context_shape[:-1], 4 * context_shape[-1])
 
-    def call(self, context, question, context_mask, question_mask):
+    def weights_of(self, context, question, context_mask, question_mask):
+        """S_row and S_col, `(batch, n, m)` each."""
         similarity = ops.matmul(
             context * self.product_weight, ops.transpose(question, (0, 2, 1))
         )
@@ -54,7 +55,10 @@ class ContextQueryAttention(keras.layers.Layer):
             ops.sum(question * self.question_weight, axis=-1), 1
         )
         rows = masked_softmax(similarity, question_mask[:, None, :], axis=2)
-        columns = masked_softmax(similarity, context_mask[:, :, None], axis=1)
+        return rows, masked_softmax(similarity, context_mask[:, :, None], axis=1)
+
+    def call(self, context, question, context_mask, question_mask):
+        rows, columns = self.weights_of(context, question, context_mask, question_mask)
         a = ops.matmul(rows, question)
         b = ops.matmul(rows, ops.matmul(ops.transpose(columns, (0, 2, 1)), context))
         return ops.concatenate([context, a, context * a, context * b], axis=-1)

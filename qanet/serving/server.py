@@ -1,9 +1,11 @@
 """A reader behind HTTP.
 
+    GET  /            a page to try it on
     POST /v1/answer   answers to questions over passages
+    POST /v1/explain  what one answer comes from
     GET  /v1/model    what the reader is
     GET  /healthz     whether it is ready
-    GET  /openapi.json, /docs
+    GET  /openapi.json
 
 Every mistake of a client is answered in one shape, `{"error": {"code", "message"}}`.
 """
@@ -19,10 +21,13 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
+from starlette.staticfiles import StaticFiles
 
 from qanet import __version__
+from qanet.errors import UserError
 from qanet.reader import Reader
 from qanet.serving.batching import Batcher
+from qanet.serving.explanation import Explainer
 from qanet.text.tokenizer import tokenize
 
 log = logging.getLogger("qanet.serving")
@@ -90,6 +95,31 @@ class Question(BaseModel):
     )
 
 
+class Asked(BaseModel):
+    """A question on a passage."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    question: Text = Field(examples=["Who opened the museum?"])
+    passage: Text = Field(examples=["Anna Kov opened the museum in 1984."])
+
+
+class Explained(BaseModel):
+    """What an answer comes from, word by word."""
+
+    passage_tokens: list[tuple[int, int]] = Field(
+        description="for each word of the passage the code points before and to its end"
+    )
+    question_tokens: list[tuple[int, int]] = Field(
+        description="the same of the question"
+    )
+    start: list[float] = Field(description="probability that the answer starts here")
+    end: list[float] = Field(description="probability that the answer ends here")
+    attention: list[list[float]] = Field(
+        description="for each word of the passage its attention to the question's words"
+    )
+
+
 class FoundAnswer(BaseModel):
     """A piece of a passage."""
 
@@ -138,6 +168,7 @@ class ErrorBody(BaseModel):
 
 def make_app(
     reader: Reader,
+    explainer: Explainer,
     limits: Limits = Limits(),
     batch_size: int = 32,
     wait: float = 0.005,
@@ -146,6 +177,7 @@ def make_app(
 
     Args:
         reader: answers the questions.
+        explainer: explains its answers.
         limits: what a client may ask.
         batch_size: the most questions that are read together.
         wait: seconds that a question waits for others to be read with.
@@ -179,6 +211,9 @@ def make_app(
         version=__version__,
         description="Answers questions with a piece of a passage.",
         lifespan=lifespan,
+        # These pages would load scripts from other sites.
+        docs_url=None,
+        redoc_url=None,
     )
     app.add_middleware(_Gate, limits=limits)
     app.add_exception_handler(RequestValidationError, _invalid)
@@ -209,6 +244,15 @@ def make_app(
             ]
         )
 
+    @app.post("/v1/explain", responses=errors)
+    def explain(asked: Asked) -> Explained:
+        """What the answer to one question on one short passage comes from."""
+        try:
+            explanation = explainer.explain(asked.question, asked.passage)
+        except UserError as error:
+            raise HTTPException(422, str(error)) from None
+        return Explained(**vars(explanation))
+
     @app.get("/v1/model")
     async def model() -> ModelInformation:
         """What the reader is, and what it may be asked."""
@@ -226,6 +270,7 @@ def make_app(
         """Answers once the reader is loaded."""
         return Health(status="ok")
 
+    app.mount("/", StaticFiles(packages=[("qanet.serving", "page")], html=True))
     return app
 
 

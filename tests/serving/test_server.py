@@ -1,20 +1,23 @@
 """Tests of qanet.serving.server."""
 
 import json
-import socket
+import re
 import threading
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import schemathesis
-import uvicorn
 from fastapi.testclient import TestClient
 from hypothesis import given, settings
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
+from qanet.datasets import batches
 from qanet.decoding import Answer
+from qanet.serving.explanation import Explainer
 from qanet.serving.server import Limits, make_app
+from qanet.text.tokenizer import token_spans
 
 LIMITS = Limits(
     body_bytes=2000,
@@ -30,7 +33,9 @@ ASKED = {"questions": ["Who?"], "passages": ["Anna Kov in Rome."]}
 
 @pytest.fixture(scope="module")
 def client(trained_reader):
-    with TestClient(make_app(trained_reader, LIMITS)) as client:
+    with TestClient(
+        make_app(trained_reader, Explainer(trained_reader), LIMITS)
+    ) as client:
         yield client
 
 
@@ -78,6 +83,46 @@ def test_answers_are_those_of_the_reader(client, trained_reader):
 def test_one_answer_by_default(client):
     ((answer,),) = client.post("/v1/answer", json=ASKED).json()["answers"]
     assert answer["text"] in ASKED["passages"][0]
+
+
+def test_explanation_is_that_of_the_reader_s_model(client, trained_reader):
+    asked = {"question": "Where does Zoë live?", "passage": "Zoë 𝒳 lives in Rome."}
+
+    told = client.post("/v1/explain", json=asked).json()
+
+    assert told["passage_tokens"] == [list(s) for s in token_spans(asked["passage"])]
+    assert told["question_tokens"] == [list(s) for s in token_spans(asked["question"])]
+    (best,) = trained_reader.answer_many([(asked["question"], asked["passage"])], 99)
+    by_place = {(answer.start, answer.end): answer.score for answer in best}
+    # A span's score is the product of both, but for those that are not allowed.
+    products = {
+        (first[0], last[1]): start * end
+        for first, start in zip(told["passage_tokens"], told["start"], strict=True)
+        for last, end in zip(told["passage_tokens"], told["end"], strict=True)
+        if (first[0], last[1]) in by_place
+    }
+    total = sum(products.values())
+    for place, score in by_place.items():
+        assert products[place] / total == pytest.approx(score, abs=1e-3)
+    attention = np.array(told["attention"])
+    assert attention.shape == (6, 5)
+    np.testing.assert_allclose(attention.sum(axis=1), 1, atol=1e-3)
+
+
+def test_explanation_of_a_passage_that_is_too_long(client, monkeypatch):
+    monkeypatch.setattr(batches, "READING_WINDOW", 40)
+    asked = {"question": "Who?", "passage": "a " * 41}
+    response = client.post("/v1/explain", json=asked)
+    check_error(response, 422, "invalid", "passage", "41")
+
+
+def test_the_page_loads_nothing_from_elsewhere(client):
+    page = client.get("/")
+    assert page.headers["content-type"].startswith("text/html")
+    for name in re.findall(r'(?:src|href)="([^"]+)"', page.text):
+        if name != "data:,":
+            assert client.get(f"/{name}").status_code == 200
+    assert client.get("/docs").status_code == 404
 
 
 def test_model_and_health(client, trained_reader):
@@ -168,7 +213,7 @@ class Slow:
 
 def test_too_many_at_a_time_are_refused_and_the_others_finished():
     reader, accepted = Slow(), []
-    with TestClient(make_app(reader, replace(LIMITS, pending=1))) as client:
+    with TestClient(make_app(reader, None, replace(LIMITS, pending=1))) as client:
         ask = threading.Thread(
             target=lambda: accepted.append(client.post("/v1/answer", json=ASKED))
         )
@@ -188,7 +233,7 @@ def test_too_many_at_a_time_are_refused_and_the_others_finished():
 def test_a_failure_tells_the_client_nothing_of_the_inside(caplog):
     reader = Slow()
     reader.go_on.set()
-    app = make_app(reader, LIMITS)
+    app = make_app(reader, None, LIMITS)
     with TestClient(app, raise_server_exceptions=False) as client:
         failed = client.post("/v1/answer", json=ASKED | {"questions": ["fail"]})
         check_error(failed, 500, "internal")
@@ -200,21 +245,9 @@ def test_a_failure_tells_the_client_nothing_of_the_inside(caplog):
 def test_questions_with_equal_settings_are_read_together():
     reader = Slow()
     reader.go_on.set()
-    with TestClient(make_app(reader, LIMITS)) as client:
+    with TestClient(make_app(reader, None, LIMITS)) as client:
         client.post("/v1/answer", json=ASKED | {"questions": ["a", "b", "c"]})
     assert reader.asked == [3]
-
-
-@pytest.fixture(scope="module")
-def address(trained_reader):
-    """A server on loopback."""
-    server = uvicorn.Server(uvicorn.Config(make_app(trained_reader), log_level="error"))
-    with socket.create_server(("127.0.0.1", 0)) as bound:
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
-        thread.start()
-        yield f"http://127.0.0.1:{bound.getsockname()[1]}"
-        server.should_exit = True
-        thread.join()
 
 
 def test_keeps_to_its_own_description(address):
@@ -222,7 +255,7 @@ def test_keeps_to_its_own_description(address):
         f"{address}/openapi.json", wait_for_schema=60
     )
     operations = [operation.ok() for operation in schema.get_all_operations()]
-    assert len(operations) == 3
+    assert len(operations) == 4
     for operation in operations:
 
         @settings(max_examples=20, deadline=None, derandomize=True)

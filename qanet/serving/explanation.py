@@ -1,0 +1,109 @@
+"""What an answer comes from: probabilities of its ends, and attention."""
+
+from dataclasses import dataclass
+
+import keras
+import numpy as np
+
+from qanet.datasets.batches import (
+    READING_WINDOW,
+    BatchMaker,
+    plan_reading,
+    reading_windows,
+)
+from qanet.datasets.features import build_features
+from qanet.datasets.squad import Example
+from qanet.errors import UserError
+from qanet.reader import Reader
+from qanet.serving.any_shape import any_shape
+from qanet.text.tokenizer import token_spans
+
+# Digits that are told of a probability.
+DIGITS = 4
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What an answer comes from.
+
+    Attributes:
+        passage_tokens, question_tokens: offsets of each token, in code points.
+        start, end: for each token of the passage the probability that the answer
+            starts or ends there.
+        attention: for each token of the passage, how it attends to each token of the
+            question (S_row of `ContextQueryAttention`).
+    """
+
+    passage_tokens: list[tuple[int, int]]
+    question_tokens: list[tuple[int, int]]
+    start: list[float]
+    end: list[float]
+    attention: list[list[float]]
+
+
+class AttentionWeights(keras.layers.Layer):
+    """S_row of a `ContextQueryAttention`, from the same inputs."""
+
+    def __init__(self, attention: keras.layers.Layer):
+        super().__init__()
+        self.supports_masking = True
+        self.attention = attention
+
+    def call(self, *inputs):
+        rows, _ = self.attention.weights_of(*inputs)
+        return rows
+
+
+class Explainer:
+    """Explains the answers of a reader.
+
+    Args:
+        reader: the reader; its model has a layer `context_query_attention`.
+    """
+
+    def __init__(self, reader: Reader):
+        self.reader = reader
+        layer = reader.model.get_layer("context_query_attention")
+        attention = AttentionWeights(layer)(*layer.input)
+        self.predict = any_shape(
+            keras.Model(
+                reader.model.input, reader.model.output | {"attention": attention}
+            )
+        )
+
+    def explain(self, question: str, passage: str) -> Explanation:
+        """Explains the answer to one question.
+
+        Raises:
+            UserError: the passage does not fit into one window.
+        """
+        features = build_features([Example("", question, passage, ())])
+        windows = reading_windows(features, np.arange(1))
+        if len(windows) > 1:
+            raise UserError(
+                f"passage: has {features.context_length(0)} words and signs; at most "
+                f"{READING_WINDOW} can be explained"
+            )
+        table = self.reader.vocabulary.table(features.words)
+        (batch,) = plan_reading(
+            windows, features.question_lengths, self.reader.config.data, 1
+        )
+        outputs = self.predict(BatchMaker(features, table, windows).inputs(batch))
+        passage_tokens, question_tokens = token_spans(passage), token_spans(question)
+        n, m = len(passage_tokens), len(question_tokens)
+        return Explanation(
+            passage_tokens=passage_tokens,
+            question_tokens=question_tokens,
+            start=_softmax(outputs["start_logits"][0, :n]),
+            end=_softmax(outputs["end_logits"][0, :n]),
+            attention=_rounded(outputs["attention"][0, :n, :m]),
+        )
+
+
+def _softmax(logits: np.ndarray) -> list[float]:
+    weights = np.exp(logits.astype(np.float64) - logits.max())
+    return _rounded(weights / weights.sum())
+
+
+def _rounded(values: np.ndarray) -> list:
+    return np.round(np.asarray(values, np.float64), DIGITS).tolist()
