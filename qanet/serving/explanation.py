@@ -34,8 +34,8 @@ class Explanation:
             question (S_row of `ContextQueryAttention`).
     """
 
-    passage_tokens: list[tuple[int, int]]
-    question_tokens: list[tuple[int, int]]
+    passage_tokens: list[list[int]]
+    question_tokens: list[list[int]]
     start: list[float]
     end: list[float]
     attention: list[list[float]]
@@ -89,7 +89,8 @@ class Explainer:
             windows, features.question_lengths, self.reader.config.data, 1
         )
         outputs = self.predict(BatchMaker(features, table, windows).inputs(batch))
-        passage_tokens, question_tokens = token_spans(passage), token_spans(question)
+        passage_tokens = [list(span) for span in token_spans(passage)]
+        question_tokens = [list(span) for span in token_spans(question)]
         n, m = len(passage_tokens), len(question_tokens)
         return Explanation(
             passage_tokens=passage_tokens,

@@ -12,16 +12,16 @@ Every mistake of a client is answered in one shape, `{"error": {"code", "message
 
 import contextlib
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import FileResponse, JSONResponse
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
-from starlette.staticfiles import StaticFiles
 
 from qanet import __version__
 from qanet.errors import UserError
@@ -31,6 +31,9 @@ from qanet.serving.explanation import Explainer
 from qanet.text.tokenizer import tokenize
 
 log = logging.getLogger("qanet.serving")
+
+PAGE_DIRECTORY = Path(__file__).parent / "page"
+PAGE = {"/": "index.html", "/page.css": "page.css", "/page.js": "page.js"}
 
 CODES = {
     400: "bad_request",
@@ -107,12 +110,10 @@ class Asked(BaseModel):
 class Explained(BaseModel):
     """What an answer comes from, word by word."""
 
-    passage_tokens: list[tuple[int, int]] = Field(
+    passage_tokens: list[list[int]] = Field(
         description="for each word of the passage the code points before and to its end"
     )
-    question_tokens: list[tuple[int, int]] = Field(
-        description="the same of the question"
-    )
+    question_tokens: list[list[int]] = Field(description="the same of the question")
     start: list[float] = Field(description="probability that the answer starts here")
     end: list[float] = Field(description="probability that the answer ends here")
     attention: list[list[float]] = Field(
@@ -270,8 +271,16 @@ def make_app(
         """Answers once the reader is loaded."""
         return Health(status="ok")
 
-    app.mount("/", StaticFiles(packages=[("qanet.serving", "page")], html=True))
+    for address, name in PAGE.items():
+        app.add_api_route(address, _sender(name), include_in_schema=False)
     return app
+
+
+def _sender(name: str) -> Callable[[], Awaitable[FileResponse]]:
+    async def send() -> FileResponse:
+        return FileResponse(PAGE_DIRECTORY / name)
+
+    return send
 
 
 def _check_limits(question: Question, limits: Limits) -> None:
