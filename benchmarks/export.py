@@ -1,0 +1,381 @@
+"""What a reader answers, and how fast, in each of its exported forms.
+
+    python benchmarks/export.py parity --model RUN_DIR --data dev-v1.1.json \
+        [--questions 1000] [--output benchmarks/results/export-parity.json]
+    python benchmarks/export.py latency --model RUN_DIR [--preset qanet] \
+        [--output benchmarks/results/export-latency.json]
+
+`parity` answers a data set with the reader and with its SavedModel and counts equal
+answers; with the LiteRT files and with ONNX it compares logits and scores. `latency`
+times one question on 150 and on 400 tokens in each form, and an encoder of the size of
+BERT-base beside them (random weights; needs PyTorch, else it is left out); start-up and
+memory are those of a process that does nothing else. With `--preset` the model is that
+preset, untrained, on the run's vocabulary.
+"""
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import numpy as np
+
+from qanet.config import Config, load_preset
+from qanet.datasets.batches import BatchMaker, plan_reading, reading_windows
+from qanet.datasets.features import build_features
+from qanet.datasets.squad import Example, read_squad
+from qanet.evaluation.evaluator import evaluate
+from qanet.files import write_text
+from qanet.reader import Reader
+from qanet.run import Run, build_run_model
+from qanet.serving.any_shape import any_shape
+
+LENGTHS = (150, 400)
+QUESTION = "Who opened the old museum by the sea in 1984 ?"
+BATCH = 32
+Predict = Callable[[dict], dict]
+
+
+def litert(path: Path) -> Predict:
+    """Predicts with a LiteRT file, one row at a time."""
+    from ai_edge_litert.interpreter import Interpreter
+
+    read = Interpreter(str(path), num_threads=os.cpu_count()).get_signature_runner()
+
+    def predict(inputs):
+        rows = [
+            read(**{name: value[i : i + 1] for name, value in inputs.items()})
+            for i in range(len(inputs["context_words"]))
+        ]
+        return {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
+
+    return predict
+
+
+def onnx(path: Path) -> Predict:
+    """Predicts with an ONNX file."""
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(
+        str(path), providers=["CPUExecutionProvider"]
+    )
+    names = [output.name for output in session.get_outputs()]
+    return lambda inputs: dict(zip(names, session.run(None, inputs), strict=True))
+
+
+def saved_model(path: Path) -> Callable[[list[str], list[str], int], dict]:
+    """The signature of a SavedModel, strings in and answers out."""
+    import tensorflow as tf
+
+    signature = tf.saved_model.load(str(path)).signatures["serving_default"]
+
+    def answer(contexts, questions, top_k=1):
+        found = signature(
+            context=tf.constant(contexts),
+            question=tf.constant(questions),
+            top_k=tf.constant(top_k),
+        )
+        return {name: value.numpy() for name, value in found.items()}
+
+    return answer
+
+
+def export_all(reader: Reader, directory: Path) -> dict[str, Path]:
+    """Exports to every form; where each one is."""
+    from qanet.serving.portable import export_litert, export_onnx
+    from qanet.serving.saved_model import export_saved_model
+
+    for name in ("litert", "onnx"):
+        (directory / name).mkdir()
+    export_saved_model(reader, directory / "saved_model")
+    export_litert(reader, directory / "litert")
+    export_onnx(reader, directory / "onnx")
+    return {
+        "saved_model": directory / "saved_model",
+        "litert": directory / "litert" / "model.tflite",
+        "litert_int8": directory / "litert" / "model.int8.tflite",
+        "onnx": directory / "onnx" / "model.onnx",
+    }
+
+
+def mebibytes(path: Path) -> float:
+    """Size of a file or of a directory."""
+    files = path.rglob("*") if path.is_dir() else [path]
+    return round(sum(f.stat().st_size for f in files if f.is_file()) / 2**20, 1)
+
+
+def parity(options: argparse.Namespace) -> dict:
+    """Equal answers and scores of each form, on the same questions."""
+    reader = Reader.load(options.model)
+    reader.predict = any_shape(reader.model)
+    examples = read_squad(options.data).examples
+    count = min(options.questions or len(examples), len(examples))
+    chosen = np.arange(count) * len(examples) // count
+    examples = [examples[i] for i in chosen]
+    features = build_features(examples)
+    with tempfile.TemporaryDirectory() as temporary:
+        paths = export_all(reader, Path(temporary))
+        expected = evaluate(reader, examples, features, progress="Keras")
+        wanted = [expected.answers[example.id][0] for example in examples]
+        result = {
+            "data": Path(options.data).name,
+            "questions": count,
+            "keras": expected.metrics,
+            "saved_model": _string_parity(paths["saved_model"], examples, wanted),
+        }
+        for name, load in (("litert", litert), ("litert_int8", litert), ("onnx", onnx)):
+            other = Reader(None, reader.vocabulary, reader.config, load(paths[name]))
+            found = evaluate(other, examples, features, progress=name)
+            got = [found.answers[example.id][0] for example in examples]
+            same = sum(
+                (a.start, a.end) == (b.start, b.end)
+                for a, b in zip(wanted, got, strict=True)
+            )
+            result[name] = {
+                "mebibytes": mebibytes(paths[name]),
+                "same_answer": same / count,
+                "largest_logit_difference": _logit_difference(
+                    reader, other, features, min(count, 200)
+                ),
+                **found.metrics,
+            }
+    return result
+
+
+def _string_parity(path: Path, examples: list[Example], wanted: list) -> dict:
+    answer = saved_model(path)
+    differences = []
+    for first in range(0, len(examples), BATCH):
+        part = examples[first : first + BATCH]
+        found = answer([e.context for e in part], [e.question for e in part], 2)
+        for i, (example, want) in enumerate(
+            zip(part, wanted[first : first + BATCH], strict=True)
+        ):
+            got = (
+                found["answer"][i, 0].decode(),
+                int(found["start"][i, 0]),
+                int(found["end"][i, 0]),
+            )
+            if got != (want.text, want.start, want.end):
+                scores = found["score"][i].tolist()
+                differences.append(
+                    {
+                        "id": example.id,
+                        "keras": want.text,
+                        "graph": got[0],
+                        "score": want.score,
+                        "graph_scores": scores,
+                    }
+                )
+    return {
+        "mebibytes": mebibytes(path),
+        "same_answer": 1 - len(differences) / len(examples),
+        "differences": differences,
+    }
+
+
+def _logit_difference(one: Reader, other: Reader, features, count: int) -> float:
+    """Largest difference of a real token's logits in the first examples."""
+    windows = reading_windows(features, np.arange(count))
+    maker = BatchMaker(features, one.vocabulary.table(features.words), windows)
+    lengths = features.question_lengths[windows.examples]
+    largest = 0.0
+    for batch in plan_reading(windows, lengths, one.config.data, 1):
+        inputs = maker.inputs(batch)
+        real = inputs["context_words"] != 0
+        a, b = one.predict(inputs), other.predict(inputs)
+        for name in ("start_logits", "end_logits"):
+            largest = max(largest, float(np.abs(a[name] - b[name])[real].max()))
+    return largest
+
+
+def encoder_of_bert_base() -> Callable[[int], Callable[[], object]] | None:
+    """Makes calls of 12 layers of width 768 in PyTorch, or none without it."""
+    try:
+        import torch
+    except ImportError:
+        return None
+    layer = torch.nn.TransformerEncoderLayer(
+        768, 12, 3072, activation="gelu", batch_first=True
+    )
+    encoder = torch.nn.TransformerEncoder(layer, 12).eval()
+
+    def call_at(length):
+        x = torch.randn(1, length, 768)
+
+        def call():
+            with torch.inference_mode():
+                return encoder(x)
+
+        return call
+
+    return call_at
+
+
+def latency(options: argparse.Namespace) -> dict:
+    """Milliseconds of one question in each form, all of them in turn."""
+    run = Run(options.model)
+    vocabulary = run.load_vocabulary()
+    config = load_preset(options.preset) if options.preset else run.load_config()
+    with tempfile.TemporaryDirectory() as temporary:
+        made = _run_of(run, config, vocabulary, Path(temporary) / "run")
+        reader = Reader.load(made.directory)
+        reader.predict = any_shape(reader.model)
+        paths = export_all(reader, Path(temporary))
+        result = {
+            "preset": options.preset,
+            "parameters": int(reader.model.count_params()),
+            "cores": os.cpu_count(),
+            "mebibytes": {name: mebibytes(path) for name, path in paths.items()},
+            "milliseconds": _milliseconds(reader, paths, options.rounds),
+            "process": {
+                name: _process(name, path)
+                for name, path in {"keras": made.directory, **paths}.items()
+            },
+        }
+    return result
+
+
+def _run_of(run: Run, config: Config, vocabulary, directory: Path) -> Run:
+    """The run itself, or one with another model on its vocabulary."""
+    if run.load_config() == config:
+        return run
+    made = Run(directory)
+    made.save_config(config)
+    vocabulary.save(made.vocabulary_directory)
+    made.save_weights(build_run_model(config, vocabulary))
+    return made
+
+
+def context_of(vocabulary, tokens: int) -> str:
+    """So many words, nine in ten of them known."""
+    rng = np.random.default_rng(0)
+    words = rng.choice(vocabulary.words[2:20_000], tokens)
+    return " ".join(
+        f"{word}qx" if i % 10 == 9 else word for i, word in enumerate(words)
+    )
+
+
+def _inputs_of(reader: Reader, length: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    sizes = {
+        "words": len(reader.vocabulary.words),
+        "characters": len(reader.vocabulary.characters),
+    }
+    inputs = {}
+    for name, tensor in reader.model.input.items():
+        text, _, kind = name.partition("_")
+        tokens = length if text == "context" else len(QUESTION.split())
+        shape = (1, tokens, *tensor.shape[2:])
+        inputs[name] = rng.integers(1, sizes[kind], shape).astype(np.int32)
+    return inputs
+
+
+def _milliseconds(reader: Reader, paths: dict[str, Path], rounds: int) -> dict:
+    forms = {
+        "keras": reader.predict,
+        "litert": litert(paths["litert"]),
+        "litert_int8": litert(paths["litert_int8"]),
+        "onnx": onnx(paths["onnx"]),
+    }
+    strings = saved_model(paths["saved_model"])
+    bert = encoder_of_bert_base()
+    result = {}
+    for length in LENGTHS:
+        inputs, text = _inputs_of(reader, length), context_of(reader.vocabulary, length)
+        calls = {name: partial(form, inputs) for name, form in forms.items()}
+        calls["saved_model"] = partial(strings, [text], [QUESTION])
+        if bert:
+            calls["bert_base_size"] = bert(length + len(QUESTION.split()))
+        durations = {name: [] for name in calls}
+        for call in calls.values():
+            call()
+        for _ in range(rounds):
+            for name, call in calls.items():
+                begin = time.perf_counter()
+                call()
+                durations[name].append(1000 * (time.perf_counter() - begin))
+        result[str(length)] = {
+            name: {
+                "median": round(statistics.median(values), 1),
+                "p95": round(float(np.quantile(values, 0.95)), 1),
+            }
+            for name, values in durations.items()
+        }
+        print(length, result[str(length)], flush=True)
+    return result
+
+
+def _process(name: str, path: Path) -> dict:
+    """Seconds to a first answer and memory of a process of its own."""
+    begin = time.perf_counter()
+    process = subprocess.run(
+        [sys.executable, __file__, "first", "--form", name, "--path", path],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    seconds = time.perf_counter() - begin
+    return {
+        "seconds_to_first_answer": round(seconds, 1),
+        "peak_mebibytes": json.loads(process.stdout.splitlines()[-1]),
+    }
+
+
+def first(options: argparse.Namespace) -> float:
+    """Loads one form, asks once, and tells the memory of the process."""
+    text = " ".join(["The museum was opened by Anna Kov ."] * 20)
+    if options.form == "saved_model":
+        saved_model(options.path)([text], [QUESTION])
+    elif options.form == "keras":
+        reader = Reader.load(options.path)
+        reader.predict = any_shape(reader.model)
+        reader.answer(QUESTION, text)
+    else:
+        predict = onnx if options.form == "onnx" else litert
+        inputs = {}
+        for name, length in (("context", 150), ("question", 10)):
+            inputs[f"{name}_words"] = np.ones((1, length), np.int32)
+            inputs[f"{name}_characters"] = np.ones((1, length, 16), np.int32)
+        predict(options.path)(inputs)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main() -> None:
+    """Parses the options, measures, prints and writes the JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    actions = parser.add_subparsers(required=True)
+    for action in (parity, latency):
+        command = actions.add_parser(action.__name__)
+        command.add_argument("--model", required=True, metavar="RUN_DIR")
+        command.add_argument("--output", type=Path)
+        command.set_defaults(action=action)
+        if action is parity:
+            command.add_argument("--data", required=True)
+            command.add_argument("--questions", type=int, default=0)
+        else:
+            command.add_argument("--preset")
+            command.add_argument("--rounds", type=int, default=40)
+    command = actions.add_parser("first", help="of one form; used by latency")
+    command.add_argument("--form")
+    command.add_argument("--path", type=Path)
+    command.set_defaults(action=first, output=None)
+    options = parser.parse_args()
+    text = json.dumps(options.action(options), ensure_ascii=False)
+    print(text)
+    if options.output:
+        write_text(options.output, text + "\n")
+
+
+if __name__ == "__main__":
+    main()
