@@ -18,6 +18,10 @@ from qanet.text.vocabulary import WordTable
 # that overlap by half.
 READING_WINDOW = 1000
 
+# Pairs of context tokens in a batch that is read, at most, to bound the memory: what
+# self-attention holds grows with the square of the length. A window alone is always read.
+READING_PAIRS = 8 * READING_WINDOW**2
+
 NO_ITEM = -1
 
 # Items whose answers are looked for in one go, to bound the memory.
@@ -203,9 +207,10 @@ def plan_reading(
         question_lengths: tokens of each item's question.
         config: gives the buckets; longer texts get further ones, each of twice the
             size, so no text is cut.
-        batch_size: items in a batch.
+        batch_size: items in a batch, at most; fewer where `READING_PAIRS` says so.
     """
     context_buckets = _extend(config.buckets, READING_WINDOW)
+    context_buckets[-1] = max(config.buckets[-1], READING_WINDOW)
     question_buckets = _extend((config.question_limit,), int(question_lengths.max()))
     shapes = np.stack(
         [
@@ -225,9 +230,10 @@ def plan_reading(
     for context_length, question_length in np.unique(shapes, axis=0):
         same = (shapes == (context_length, question_length)).all(axis=1)
         items = np.flatnonzero(same)
-        for first in range(0, len(items), batch_size):
-            batch = np.full(batch_size, NO_ITEM, dtype=np.int64)
-            part = items[first : first + batch_size]
+        rows = min(batch_size, max(1, READING_PAIRS // int(context_length) ** 2))
+        for first in range(0, len(items), rows):
+            batch = np.full(rows, NO_ITEM, dtype=np.int64)
+            part = items[first : first + rows]
             batch[: len(part)] = part
             plan.append(PlannedBatch(batch, int(context_length), int(question_length)))
     return plan

@@ -9,15 +9,12 @@ from pathlib import Path
 import keras
 import tensorflow as tf
 
-from qanet.datasets.batches import READING_WINDOW
+from qanet.datasets.batches import READING_PAIRS, READING_WINDOW
 from qanet.reader import Reader
 from qanet.serving.span_graph import best_spans
 from qanet.serving.text_graph import Tokenizer, Tokens, WordVectors
 
 STRIDE = READING_WINDOW // 2
-
-# Bounds the memory: pairs of context tokens in a batch of windows.
-PAIRS = 8 * READING_WINDOW**2
 
 
 class Windows(tf.experimental.ExtensionType):
@@ -121,7 +118,7 @@ class StringReader(tf.Module):
         """Start and end logits of each token of the contexts, `(tokens, 2)`."""
         windows = windows_of(contexts.counts)
         longest = tf.maximum(1, tf.reduce_max(tf.concat([windows.lengths, [1]], 0)))
-        rows = tf.maximum(1, PAIRS // longest**2)
+        rows = tf.maximum(1, READING_PAIRS // longest**2)
         items = tf.size(windows.texts)
         context_base = tf.cumsum(contexts.counts, exclusive=True)
         question_base = tf.cumsum(questions.counts, exclusive=True)

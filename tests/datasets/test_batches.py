@@ -12,6 +12,7 @@ from qanet.config import ORIGINAL, DataConfig, VocabularyConfig
 from qanet.datasets import batches
 from qanet.datasets.batches import (
     NO_ITEM,
+    READING_PAIRS,
     READING_WINDOW,
     BatchMaker,
     PlannedBatch,
@@ -367,14 +368,15 @@ def test_every_item_is_read_once_and_whole(sizes, batch_size, buckets):
     assert sorted(item for item in items if item != NO_ITEM) == list(range(len(sizes)))
     shapes = Counter()
     for batch in plan:
-        assert len(batch.items) == batch_size
+        rows = len(batch.items)
+        assert rows == min(batch_size, max(1, READING_PAIRS // batch.context_length**2))
         real = batch.items[batch.items != NO_ITEM]
         assert (windows.lengths[real] <= batch.context_length).all()
         assert (question_lengths[real] <= batch.question_length).all()
         # The filling comes last and only in the last batch of a shape.
         assert len(real) > 0
         assert (batch.items[: len(real)] == real).all()
-        shapes[batch.context_length, batch.question_length] += len(real) < batch_size
+        shapes[batch.context_length, batch.question_length] += len(real) < rows
     assert max(shapes.values()) <= 1
 
 
@@ -383,12 +385,19 @@ def test_texts_are_padded_little_and_to_few_lengths():
     lengths = [1, 100, 101, 160, 161, 320, 321, 640, 641, 1000]
     plan = plan_reading(windows_of(*lengths), np.array([1] * 10), config, 1)
     padded = {lengths[batch.items[0]]: batch.context_length for batch in plan}
-    expected = [100, 100, 160, 160, 320, 320, 640, 640, 1280, 1280]
+    expected = [100, 100, 160, 160, 320, 320, 640, 640, 1000, 1000]
     assert padded == dict(zip(lengths, expected, strict=True))
     questions = [1, 20, 21, 40, 41]
     plan = plan_reading(windows_of(*[5] * 5), np.array(questions), config, 1)
     padded = {questions[batch.items[0]]: batch.question_length for batch in plan}
     assert padded == dict(zip(questions, [20, 20, 40, 40, 80], strict=True))
+
+
+def test_batches_of_long_texts_have_fewer_rows():
+    config = data_config(100, 3000, question_limit=5, answer_limit=5)
+    for length, rows in ((100, 40), (3000, 1)):
+        plan = plan_reading(windows_of(*[length] * 40), np.ones(40, int), config, 40)
+        assert {len(batch.items) for batch in plan} == {rows}
 
 
 def test_shapes_that_fill_no_batch_are_joined():

@@ -99,7 +99,7 @@ def test_long_contexts_are_read_in_windows(trained_reader, monkeypatch):
     monkeypatch.setattr(batches, "READING_WINDOW", 20)
     monkeypatch.setattr(saved_model, "READING_WINDOW", 20)
     monkeypatch.setattr(saved_model, "STRIDE", 10)
-    monkeypatch.setattr(saved_model, "PAIRS", 3 * 20**2)
+    monkeypatch.setattr(saved_model, "READING_PAIRS", 3 * 20**2)
     text = " ".join(f"Zoë{i} lives in Rome, Bo’{i} in Oslo." for i in range(12))
     words = text.split()
     contexts = [" ".join(words[:n]) for n in (1, 8, 9, 14, 15, 16, 22, 23, len(words))]
