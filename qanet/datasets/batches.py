@@ -19,7 +19,7 @@ from qanet.text.vocabulary import WordTable
 READING_WINDOW = 1000
 
 # Pairs of context tokens in a batch that is read, at most, to bound the memory: what
-# self-attention holds grows with the square of the length. A window alone is always read.
+# self-attention holds grows with the square of the length. A window is always read.
 READING_PAIRS = 8 * READING_WINDOW**2
 
 NO_ITEM = -1

@@ -12,6 +12,7 @@ import sys
 import pytest
 
 from qanet import cli
+from qanet.commands import serve
 
 
 def test_serve_answers_on_loopback_until_it_is_told_to_stop(trained, trained_reader):
@@ -39,6 +40,14 @@ def test_serve_answers_on_loopback_until_it_is_told_to_stop(trained, trained_rea
         finally:
             process.send_signal(signal.SIGTERM)
         assert process.wait(60) in (0, -signal.SIGTERM)
+
+
+def test_connections_send_at_once():
+    with serve._listening("127.0.0.1", 0) as bound:
+        client = socket.create_connection(bound.getsockname())
+        accepted, _ = bound.accept()
+        with client, accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_serve_refuses_an_address_in_use(refused):
