@@ -38,7 +38,7 @@ from qanet.evaluation.evaluator import evaluate
 from qanet.files import write_text
 from qanet.reader import Reader
 from qanet.run import Run, build_run_model
-from qanet.serving.any_shape import any_shape
+from qanet.serving.any_shape import any_shape_reader
 
 LENGTHS = (150, 400)
 QUESTION = "Who opened the old museum by the sea in 1984 ?"
@@ -116,8 +116,7 @@ def mebibytes(path: Path) -> float:
 
 def parity(options: argparse.Namespace) -> dict:
     """Equal answers and scores of each form, on the same questions."""
-    reader = Reader.load(options.model)
-    reader.predict = any_shape(reader.model)
+    reader = any_shape_reader(Reader.load(options.model))
     examples = read_squad(options.data).examples
     count = min(options.questions or len(examples), len(examples))
     chosen = np.arange(count) * len(examples) // count
@@ -134,7 +133,8 @@ def parity(options: argparse.Namespace) -> dict:
             "saved_model": _string_parity(paths["saved_model"], examples, wanted),
         }
         for name, load in (("litert", litert), ("litert_int8", litert), ("onnx", onnx)):
-            other = Reader(None, reader.vocabulary, reader.config, load(paths[name]))
+            predict = load(paths[name])
+            other = Reader(None, reader.vocabulary, reader.config, predict, True)
             found = evaluate(other, examples, features, progress=name)
             got = [found.answers[example.id][0] for example in examples]
             same = sum(
@@ -229,8 +229,7 @@ def latency(options: argparse.Namespace) -> dict:
     config = load_preset(options.preset) if options.preset else run.load_config()
     with tempfile.TemporaryDirectory() as temporary:
         made = _run_of(run, config, vocabulary, Path(temporary) / "run")
-        reader = Reader.load(made.directory)
-        reader.predict = any_shape(reader.model)
+        reader = any_shape_reader(Reader.load(made.directory))
         paths = export_all(reader, Path(temporary))
         result = {
             "preset": options.preset,
@@ -338,8 +337,7 @@ def first(options: argparse.Namespace) -> float:
     if options.form == "saved_model":
         saved_model(options.path)([text], [QUESTION])
     elif options.form == "keras":
-        reader = Reader.load(options.path)
-        reader.predict = any_shape(reader.model)
+        reader = any_shape_reader(Reader.load(options.path))
         reader.answer(QUESTION, text)
     else:
         predict = onnx if options.form == "onnx" else litert

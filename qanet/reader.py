@@ -15,8 +15,10 @@ from qanet.config import Config
 from qanet.datasets.batches import (
     NO_ITEM,
     BatchMaker,
+    PlannedBatch,
     Windows,
     plan_reading,
+    plan_reading_any_shape,
     reading_windows,
 )
 from qanet.datasets.features import Features, build_features
@@ -36,6 +38,8 @@ class Reader:
         config: the configuration it was trained with.
         predict: computes the model's outputs from a batch of its inputs; the model's
             own `predict_on_batch` by default.
+        any_shape: a new shape of a batch costs `predict` nothing, so texts are read
+            with others of about their length; otherwise in batches of few shapes.
     """
 
     def __init__(
@@ -44,11 +48,13 @@ class Reader:
         vocabulary: Vocabulary,
         config: Config,
         predict: Callable[[dict], dict] | None = None,
+        any_shape: bool = False,
     ):
         self.model = model
         self.vocabulary = vocabulary
         self.config = config
         self.predict = predict or model.predict_on_batch
+        self.any_shape = any_shape
 
     @classmethod
     def load(cls, run: str | os.PathLike) -> Self:
@@ -181,23 +187,20 @@ class Reader:
             )
         return spans
 
-    def _batch_size(self, items: int) -> int:
-        """The next power of two, so that few shapes are compiled, up to the limit."""
-        return min(
-            1 << (items - 1).bit_length(), self.config.training.evaluation_batch_size
-        )
+    def _plan(self, features: Features, windows: Windows) -> list[PlannedBatch]:
+        questions = features.question_lengths[windows.examples]
+        most = self.config.training.evaluation_batch_size
+        if self.any_shape:
+            return plan_reading_any_shape(windows, questions, most)
+        # The next power of two, so that few shapes are compiled.
+        rows = min(1 << (len(windows) - 1).bit_length(), most)
+        return plan_reading(windows, questions, self.config.data, rows)
 
     def _logits(
         self, features: Features, windows: Windows, progress: str | None
     ) -> np.ndarray:
         """Start and end logits of each item, an object per item `(2, length)`."""
         maker = BatchMaker(features, self.vocabulary.table(features.words), windows)
-        plan = plan_reading(
-            windows,
-            features.question_lengths[windows.examples],
-            self.config.data,
-            self._batch_size(len(windows)),
-        )
         logits: list[np.ndarray] = [None] * len(windows)
         with tqdm(
             total=len(windows),
@@ -206,7 +209,7 @@ class Reader:
             disable=progress is None,
             leave=False,
         ) as bar:
-            for batch in plan:
+            for batch in self._plan(features, windows):
                 outputs = self.predict(maker.inputs(batch))
                 both = np.stack([outputs["start_logits"], outputs["end_logits"]], 1)
                 for row, item in enumerate(batch.items):

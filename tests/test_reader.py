@@ -136,6 +136,16 @@ def test_one_answer_by_default_and_a_list_with_top_k(word_reader):
     check_answers(context, many)
 
 
+def test_batches_of_any_shape_give_the_same_answers(word_reader):
+    contexts = ["a", "\u200b", "Zoë lives in Rome.", "b c " * 30, "Oslo " * 90, "d e"]
+    pairs = [(QUESTION * (1 + i % 2), context) for i, context in enumerate(contexts)]
+    model = WordModel()
+    free = Reader(model, VOCABULARY, word_reader.config, any_shape=True)
+    assert free.answer_many(pairs, 3) == word_reader.answer_many(pairs, 3)
+    # Each as long as its longest: tokens of contexts and questions.
+    assert {shape[1] for shape in model.shapes} == {1, 2, 5, 60, 90}
+
+
 def test_several_passages_compete(word_reader):
     passages = ["Bo in Oslo.", "\u200b", "Zoë lives in Rome."]
     answers = word_reader.answer(QUESTION, passages, top_k=1000)

@@ -49,13 +49,12 @@ def _run(options: argparse.Namespace) -> None:
             "the server needs fastapi and uvicorn: pip install 'qanet[serve]'"
         ) from None
     from qanet.reader import Reader
-    from qanet.serving.any_shape import any_shape
+    from qanet.serving.any_shape import any_shape_reader
     from qanet.serving.explanation import Explainer
     from qanet.serving.server import make_app
 
     with _listening(options.host, options.port) as bound:
-        reader = Reader.load(options.model)
-        reader.predict = any_shape(reader.model)
+        reader = any_shape_reader(Reader.load(options.model))
         app = make_app(reader, Explainer(reader), batch_size=options.batch_size)
         host, port = bound.getsockname()[:2]
         print(f"loading {options.model}; then at http://{host}:{port}", flush=True)

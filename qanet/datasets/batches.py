@@ -22,6 +22,9 @@ READING_WINDOW = 1000
 # self-attention holds grows with the square of the length. A window is always read.
 READING_PAIRS = 8 * READING_WINDOW**2
 
+# Contexts are about equally long up to this ratio.
+ALIKE = 1.25
+
 NO_ITEM = -1
 
 # Items whose answers are looked for in one go, to bound the memory.
@@ -236,6 +239,32 @@ def plan_reading(
             part = items[first : first + rows]
             batch[: len(part)] = part
             plan.append(PlannedBatch(batch, int(context_length), int(question_length)))
+    return plan
+
+
+def plan_reading_any_shape(
+    windows: Windows, question_lengths: np.ndarray, batch_size: int
+) -> list[PlannedBatch]:
+    """Batches that read every item once, of items that are about equally long.
+
+    For a reader to which a new shape costs nothing: little is padded.
+
+    Args:
+        windows: the items.
+        question_lengths: tokens of each item's question.
+        batch_size: items in a batch, at most; fewer where `READING_PAIRS` says so.
+    """
+    order = np.argsort(windows.lengths, kind="stable")
+    plan = []
+    while len(order):
+        lengths = windows.lengths[order]
+        alike = int(np.searchsorted(lengths, ALIKE * lengths[0], side="right"))
+        longest = max(1, int(lengths[alike - 1]))
+        rows = min(alike, batch_size, max(1, READING_PAIRS // longest**2))
+        items, order = order[:rows], order[rows:]
+        question_length = max(1, int(question_lengths[items].max()))
+        longest = max(1, int(windows.lengths[items[-1]]))
+        plan.append(PlannedBatch(items, longest, question_length))
     return plan
 
 

@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 import keras
 
+from qanet.reader import Reader
+
 
 def any_shape(model: keras.Model) -> Callable[[dict], dict]:
     """A function like `model.predict_on_batch` that is traced once.
@@ -26,3 +28,10 @@ def any_shape(model: keras.Model) -> Callable[[dict], dict]:
         return model(inputs, training=False)
 
     return lambda inputs: {name: out.numpy() for name, out in read(inputs).items()}
+
+
+def any_shape_reader(reader: Reader) -> Reader:
+    """The same reader, for texts as they come: no shape is compiled anew."""
+    free = keras.backend.backend() == "tensorflow"
+    predict = any_shape(reader.model)
+    return Reader(reader.model, reader.vocabulary, reader.config, predict, free)

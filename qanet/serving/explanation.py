@@ -8,7 +8,7 @@ import numpy as np
 from qanet.datasets.batches import (
     READING_WINDOW,
     BatchMaker,
-    plan_reading,
+    plan_reading_any_shape,
     reading_windows,
 )
 from qanet.datasets.features import build_features
@@ -85,9 +85,7 @@ class Explainer:
                 f"{READING_WINDOW} can be explained"
             )
         table = self.reader.vocabulary.table(features.words)
-        (batch,) = plan_reading(
-            windows, features.question_lengths, self.reader.config.data, 1
-        )
+        (batch,) = plan_reading_any_shape(windows, features.question_lengths, 1)
         outputs = self.predict(BatchMaker(features, table, windows).inputs(batch))
         passage_tokens = [list(span) for span in token_spans(passage)]
         question_tokens = [list(span) for span in token_spans(question)]

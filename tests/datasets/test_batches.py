@@ -1,5 +1,6 @@
 """Tests of qanet.datasets.batches."""
 
+import itertools
 from collections import Counter
 
 import keras
@@ -18,6 +19,7 @@ from qanet.datasets.batches import (
     PlannedBatch,
     Windows,
     plan_reading,
+    plan_reading_any_shape,
     plan_training,
     reading_windows,
     training_batches,
@@ -408,6 +410,41 @@ def test_shapes_that_fill_no_batch_are_joined():
     shapes = Counter((b.context_length, b.question_length) for b in plan)
     # One item each is left of three shapes; the longest is 80 x 10.
     assert shapes == {(10, 5): 2, (20, 5): 1, (80, 10): 2}
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, READING_WINDOW), st.integers(0, 40)),
+        min_size=1,
+        max_size=20,
+    ),
+    st.integers(1, 9),
+)
+def test_any_shape_reads_every_item_once_with_others_of_its_length(sizes, batch_size):
+    lengths, question_lengths = (
+        np.array(column) for column in zip(*sizes, strict=True)
+    )
+    plan = plan_reading_any_shape(windows_of(*lengths), question_lengths, batch_size)
+    assert sorted(items_of(plan)) == list(range(len(sizes)))
+    for batch in plan:
+        assert len(batch.items) <= batch_size
+        assert len(batch.items) * batch.context_length**2 <= max(
+            READING_PAIRS, batch.context_length**2
+        )
+        mine = lengths[batch.items]
+        assert batch.context_length == max(1, mine.max())
+        assert batch.question_length == max(1, question_lengths[batch.items].max())
+        assert mine.max() <= 1.25 * mine.min()
+    # No two batches could have been one.
+    for one, other in itertools.pairwise(plan):
+        together = [*one.items, *other.items]
+        assert (
+            len(together) > batch_size
+            or len(together) * other.context_length**2 > READING_PAIRS
+            or len(one.items) == batch_size
+            or lengths[together].max() > 1.25 * lengths[together].min()
+        )
 
 
 @pytest.mark.parametrize("length", [1, 401, 999, 1000])
