@@ -68,7 +68,7 @@ def test_parity_counts_what_differs(script, trained_reader, tiny_files):
     (difference,) = told["saved_model"]["differences"]
     assert difference["keras"] == difference["graph"]
     assert told["litert"]["same_answer"] == 1
-    assert told["litert"]["largest_logit_difference"] == 0
+    assert told["litert"]["largest_logit_difference"] < 1e-5
     assert told["litert"]["f1"] == told["keras"]["f1"]
     assert told["litert"]["mebibytes"] == 1
     assert told["onnx"]["largest_logit_difference"] > 0.1
