@@ -3,6 +3,7 @@
 The command line, the evaluation and the training all read through this class.
 """
 
+import itertools
 import os
 from collections.abc import Callable, Sequence
 from typing import Self
@@ -131,7 +132,7 @@ class Reader:
                 spans[first:end],
                 top_k,
             )
-            for first, end in zip([0, *ends], ends, strict=False)
+            for first, end in itertools.pairwise([0, *ends])
         ]
 
     def read(

@@ -262,9 +262,9 @@ def plan_reading_any_shape(
         longest = max(1, int(lengths[alike - 1]))
         rows = min(alike, batch_size, max(1, READING_PAIRS // longest**2))
         items, order = order[:rows], order[rows:]
+        context_length = max(1, int(lengths[rows - 1]))
         question_length = max(1, int(question_lengths[items].max()))
-        longest = max(1, int(windows.lengths[items[-1]]))
-        plan.append(PlannedBatch(items, longest, question_length))
+        plan.append(PlannedBatch(items, context_length, question_length))
     return plan
 
 

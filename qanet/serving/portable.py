@@ -5,7 +5,6 @@ numbers stand for. Splitting the text and finding the spans is that program's; s
 docs/export.md.
 """
 
-import json
 import tempfile
 import warnings
 from pathlib import Path
@@ -17,9 +16,8 @@ from tensorflow.python.framework.convert_to_constants import (
 )
 
 from qanet.errors import UserError
-from qanet.files import write_file, write_text
+from qanet.files import write_file
 from qanet.reader import Reader
-from qanet.text.vocabulary import WORDS_FILE, Vocabulary
 
 OPSET = 18
 
@@ -39,7 +37,7 @@ def export_litert(reader: Reader, directory: Path) -> None:
             converter.optimizations = optimizations
             data = converter.convert()
             write_file(directory / name, lambda file, data=data: file.write(data))
-    _write_vocabulary(reader.vocabulary, directory)
+    reader.vocabulary.save_words(directory)
 
 
 def export_onnx(reader: Reader, directory: Path) -> None:
@@ -66,7 +64,7 @@ def export_onnx(reader: Reader, directory: Path) -> None:
             input_signature=[inputs],
             opset_version=OPSET,
         )
-    _write_vocabulary(reader.vocabulary, directory)
+    reader.vocabulary.save_words(directory)
 
 
 def _save_frozen(model: keras.Model, directory: str) -> None:
@@ -98,8 +96,3 @@ def _save_frozen(model: keras.Model, directory: str) -> None:
         # Inference has no gradients, and ours cannot be saved without variables.
         options=tf.saved_model.SaveOptions(experimental_custom_gradients=False),
     )
-
-
-def _write_vocabulary(vocabulary: Vocabulary, directory: Path) -> None:
-    text = json.dumps(vocabulary.to_fields(), ensure_ascii=False, indent=0)
-    write_text(directory / WORDS_FILE, text)

@@ -5,6 +5,7 @@ reads long contexts in windows, and finds the spans, all as `qanet.reader.Reader
 """
 
 from pathlib import Path
+from typing import NamedTuple
 
 import keras
 import tensorflow as tf
@@ -17,7 +18,7 @@ from qanet.serving.text_graph import Tokenizer, Tokens, WordVectors
 STRIDE = READING_WINDOW // 2
 
 
-class Windows(tf.experimental.ExtensionType):
+class Windows(NamedTuple):
     """The stretches of context that are read, one an item.
 
     Attributes:
@@ -64,6 +65,7 @@ class StringReader(tf.Module):
 
     def __init__(self, reader: Reader):
         super().__init__()
+        # For `tensors`: what is saved holds its weights.
         self.model = reader.model
         self.limit = reader.config.data.answer_limit
         self.tokenizer = Tokenizer()
@@ -95,12 +97,13 @@ class StringReader(tf.Module):
             tokens = self.tokenizer(context)
         logits = self._logits(tokens, self.tokenizer(question))
         first, last, score = best_spans(logits, tokens.counts, self.limit, top_k)
-        # A place of its own for each context's tokens, so that -1 is never looked up.
+        # Their places among the tokens of all contexts; where there is no span, any.
         found = first >= 0
         base = tf.cumsum(tokens.counts, exclusive=True)[:, None]
         first, last = tf.where(found, base + first, 0), tf.where(found, base + last, 0)
 
         def place(values, numbers):
+            # One more, in case that no context has a token.
             values = tf.concat([values, [0]], axis=0)
             return tf.where(found, tf.gather(values, numbers), 0)
 

@@ -32,6 +32,9 @@ from qanet.text.tokenizer import tokenize
 
 log = logging.getLogger("qanet.serving")
 
+# Seconds that a question waits for others to be read with.
+WAIT = 0.005
+
 PAGE_DIRECTORY = Path(__file__).parent / "page"
 PAGE = {"/": "index.html", "/page.css": "page.css", "/page.js": "page.js"}
 
@@ -44,7 +47,6 @@ CODES = {
     422: "invalid",
     429: "too_many_requests",
     500: "internal",
-    503: "unavailable",
 }
 
 
@@ -56,6 +58,8 @@ class Limits:
         body_bytes: bytes of a request.
         passages, questions: of a request.
         pairs: questions times passages of a request.
+        characters: questions times characters of all passages, which is what a request
+            costs.
         top_k: answers to a question.
         answer_tokens: tokens of an answer.
         pending: requests that are worked on or wait; more are refused with 429.
@@ -65,6 +69,7 @@ class Limits:
     passages: int = 64
     questions: int = 64
     pairs: int = 256
+    characters: int = 2_000_000
     top_k: int = 50
     answer_tokens: int = 100
     pending: int = 64
@@ -172,7 +177,6 @@ def make_app(
     explainer: Explainer,
     limits: Limits = Limits(),
     batch_size: int = 32,
-    wait: float = 0.005,
 ) -> FastAPI:
     """The application.
 
@@ -181,7 +185,6 @@ def make_app(
         explainer: explains its answers.
         limits: what a client may ask.
         batch_size: the most questions that are read together.
-        wait: seconds that a question waits for others to be read with.
     """
 
     def read(jobs):
@@ -196,15 +199,21 @@ def make_app(
                 results[i] = answers
         return results
 
-    batcher = Batcher(read, batch_size, wait)
+    def explain_all(jobs):
+        return [explainer.explain(*job) for job in jobs]
+
+    batcher = Batcher(read, batch_size, WAIT)
+    explaining = Batcher(explain_all, 1, 0.0)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         # The first question compiles; no client should wait for that.
         reader.answer("Is it ready?", "It is ready.")
         batcher.start()
+        explaining.start()
         yield
         await batcher.stop()
+        await explaining.stop()
 
     errors = {code: {"model": ErrorBody} for code in (400, 413, 415, 422, 429)}
     app = FastAPI(
@@ -246,10 +255,10 @@ def make_app(
         )
 
     @app.post("/v1/explain", responses=errors)
-    def explain(asked: Asked) -> Explained:
+    async def explain(asked: Asked) -> Explained:
         """What the answer to one question on one short passage comes from."""
         try:
-            explanation = explainer.explain(asked.question, asked.passage)
+            (explanation,) = await explaining.submit([(asked.question, asked.passage)])
         except UserError as error:
             raise HTTPException(422, str(error)) from None
         return Explained(**vars(explanation))
@@ -285,10 +294,12 @@ def _sender(name: str) -> Callable[[], Awaitable[FileResponse]]:
 
 def _check_limits(question: Question, limits: Limits) -> None:
     passages, questions = len(question.passages), len(question.questions)
+    characters = sum(map(len, question.passages))
     for name, value, most in (
         ("passages", passages, limits.passages),
         ("questions", questions, limits.questions),
         ("questions times passages", passages * questions, limits.pairs),
+        ("questions times characters", questions * characters, limits.characters),
         ("top_k", question.top_k, limits.top_k),
         ("max_answer_tokens", question.max_answer_tokens or 1, limits.answer_tokens),
     ):

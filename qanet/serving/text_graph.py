@@ -44,7 +44,7 @@ class Tokenizer(tf.Module):
         self.classes = tf.constant(character_classes())
 
     def __call__(self, texts: tf.Tensor) -> Tokens:
-        """The tokens of UTF-8 strings `(texts,)`; invalid bytes are U+FFFD each."""
+        """The tokens of UTF-8 strings `(texts,)`; what is none is U+FFFD."""
         codes, places = tf.strings.unicode_decode_with_offsets(
             texts, "UTF-8", errors="replace"
         )

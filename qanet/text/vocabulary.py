@@ -121,6 +121,10 @@ class Vocabulary:
                 directory / VECTORS_FILE,
                 lambda file: np.save(file, self.vectors, allow_pickle=False),
             )
+        self.save_words(directory)
+
+    def save_words(self, directory: Path) -> None:
+        """Writes all but the vectors."""
         text = json.dumps(self.to_fields(), ensure_ascii=False, indent=0)
         write_text(directory / WORDS_FILE, text)
 

@@ -23,15 +23,22 @@ def test_export_writes_a_saved_model(loaded, tmp_path, capsys):
     assert set(signatures) == {"serving_default", "tensors"}
 
 
-@pytest.mark.parametrize("format", ["saved_model", "litert", "onnx"])
+@pytest.mark.parametrize(
+    ("format", "exporter"),
+    [
+        ("saved_model", "saved_model.export_saved_model"),
+        ("litert", "portable.export_litert"),
+        ("onnx", "portable.export_onnx"),
+    ],
+)
 def test_export_that_fails_leaves_nothing(
-    loaded, refused, monkeypatch, tmp_path, format
+    loaded, refused, monkeypatch, tmp_path, format, exporter
 ):
     def fail(reader, directory):
         (directory / "half").write_text("written")
         raise UserError("the disk is full")
 
-    monkeypatch.setattr("qanet.commands.export._exporter", lambda name: fail)
+    monkeypatch.setattr(f"qanet.serving.{exporter}", fail)
     output = tmp_path / "1"
 
     line = refused(cli.main, *arguments(output, "--format", format))

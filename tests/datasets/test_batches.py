@@ -351,13 +351,17 @@ def test_questions_are_not_dropped_by_length_filters_and_missing_from_the_total(
     assert read == set(range(len(examples)))
 
 
+# Tokens of contexts and of their questions.
+SIZES = st.lists(
+    st.tuples(st.integers(0, READING_WINDOW), st.integers(0, 40)),
+    min_size=1,
+    max_size=20,
+)
+
+
 @settings(deadline=None)
 @given(
-    st.lists(
-        st.tuples(st.integers(0, READING_WINDOW), st.integers(0, 40)),
-        min_size=1,
-        max_size=20,
-    ),
+    SIZES,
     st.integers(1, 5),
     st.sampled_from([(16,), (16, 100), (400,), (1500,)]),
 )
@@ -414,11 +418,7 @@ def test_shapes_that_fill_no_batch_are_joined():
 
 @settings(deadline=None)
 @given(
-    st.lists(
-        st.tuples(st.integers(0, READING_WINDOW), st.integers(0, 40)),
-        min_size=1,
-        max_size=20,
-    ),
+    SIZES,
     st.integers(1, 9),
 )
 def test_any_shape_reads_every_item_once_with_others_of_its_length(sizes, batch_size):

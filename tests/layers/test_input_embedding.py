@@ -72,3 +72,8 @@ def test_each_rate_acts_in_training_alone(rate, text):
     np.testing.assert_array_equal(
         ops.convert_to_numpy(layer(*text)), ops.convert_to_numpy(layer(*text))
     )
+
+
+def test_round_trip(text, check_round_trip):
+    settings = {"highway_first": False, "norm": False, "dropout": 0.1}
+    check_round_trip(InputEmbedding(8, WORDS, CHARACTERS, **settings), *text)

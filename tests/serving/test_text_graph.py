@@ -70,13 +70,15 @@ def test_tokens_are_those_of_python(tokenizer, texts):
     assert pieces == words
 
 
-def test_invalid_bytes_are_characters_of_their_own(tokenizer):
-    tokens = tokenizer(tf.constant([b"\xffab \xe6\x9d", b"c"]))
+def test_what_is_no_utf8_is_one_character_for_each_broken_sequence(tokenizer):
+    tokens = tokenizer(tf.constant([b"\xffab \xe6\x9d", b"\xe6\x9d\xffc"]))
 
-    assert [word.decode() for word in tokens.words.numpy()][1] == "ab"
-    assert tokens.first_bytes.numpy().tolist()[:2] == [0, 1]
-    assert tokens.last_bytes.numpy().tolist()[:2] == [1, 3]
-    assert tokens.counts.numpy()[1] == 1
+    words = [word.decode() for word in tokens.words.numpy()]
+    assert words == ["\ufffd", "ab", "\ufffd", "\ufffd", "\ufffd", "c"]
+    assert tokens.counts.numpy().tolist() == [3, 3]
+    assert tokens.starts.numpy().tolist() == [0, 1, 4, 0, 1, 2]
+    assert tokens.first_bytes.numpy().tolist() == [0, 1, 4, 0, 2, 3]
+    assert tokens.last_bytes.numpy().tolist() == [1, 3, 6, 2, 3, 4]
 
 
 @pytest.mark.parametrize(
