@@ -61,7 +61,7 @@ from recurrent import recurrent
 from timing import SIZES, matrix_rate, random_batch
 
 from qanet.config import Config, load_preset
-from qanet.datasets.batches import PlannedBatch
+from qanet.datasets.plans import PlannedBatch
 from qanet.files import write_text
 from qanet.layers.encoder import EncoderStack
 from qanet.models.qanet import build_qanet

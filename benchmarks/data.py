@@ -56,13 +56,10 @@ def preprocess(options: argparse.Namespace, cache: Path, result) -> None:
 
 def pipeline(options: argparse.Namespace, cache: Path, result) -> None:
     """Draws batches as fast as they come."""
-    from qanet.datasets.batches import (
-        BatchMaker,
-        plan_training,
-        training_dataset,
-        training_windows,
-    )
+    from qanet.datasets.batches import BatchMaker, training_dataset
+    from qanet.datasets.plans import plan_training
     from qanet.datasets.training_data import read_training_data
+    from qanet.datasets.windows import training_windows
 
     config = configuration(options)
     data = read_training_data(config, cache)

@@ -31,9 +31,11 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import numpy as np
 
 from qanet.config import Config, load_preset
-from qanet.datasets.batches import BatchMaker, plan_reading, reading_windows
+from qanet.datasets.batches import BatchMaker
 from qanet.datasets.features import build_features
+from qanet.datasets.plans import plan_reading
 from qanet.datasets.squad import Example, read_squad
+from qanet.datasets.windows import reading_windows
 from qanet.evaluation.evaluator import evaluate
 from qanet.files import write_text
 from qanet.reader import Reader

@@ -13,17 +13,16 @@ import numpy as np
 from tqdm import tqdm
 
 from qanet.config import Config
-from qanet.datasets.batches import (
+from qanet.datasets.batches import BatchMaker
+from qanet.datasets.features import Features, build_features
+from qanet.datasets.plans import (
     NO_ITEM,
-    BatchMaker,
     PlannedBatch,
-    Windows,
     plan_reading,
     plan_reading_any_shape,
-    reading_windows,
 )
-from qanet.datasets.features import Features, build_features
 from qanet.datasets.squad import Example
+from qanet.datasets.windows import Windows, reading_windows
 from qanet.decoding import NO_SPANS, Answer, Spans, best_spans, rank_answers
 from qanet.errors import UserError
 from qanet.run import Run

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import qanet
 from qanet.config import load_preset
-from qanet.datasets import batches
+from qanet.datasets import windows
 from qanet.datasets.features import build_features
 from qanet.datasets.squad import Example
 from qanet.errors import UserError
@@ -246,7 +246,7 @@ def test_long_context_has_the_answers_of_one_that_stands_in_one_window(
     context = " ".join(words)
     (whole,) = word_reader.answer_many([(QUESTION, context)], 5)
     with monkeypatch.context() as patch:
-        patch.setattr(batches, "READING_WINDOW", size)
+        patch.setattr(windows, "READING_WINDOW", size)
         (windowed,) = word_reader.answer_many([(QUESTION, context)], 5)
     assert windowed == whole
 
@@ -258,12 +258,12 @@ def test_many_long_contexts_do_not_mix(word_reader, monkeypatch):
     ]
     pairs = [(QUESTION, context) for context in contexts]
     whole = word_reader.answer_many(pairs, 4)
-    monkeypatch.setattr(batches, "READING_WINDOW", 8)
+    monkeypatch.setattr(windows, "READING_WINDOW", 8)
     assert word_reader.answer_many(pairs, 4) == whole
 
 
 def test_each_token_is_read_where_it_is_most_central(monkeypatch):
-    monkeypatch.setattr(batches, "READING_WINDOW", 8)
+    monkeypatch.setattr(windows, "READING_WINDOW", 8)
     reader = reader_with(CentralityModel(), answer_limit=1)
     # Windows of tokens 0-7, 4-11 and 8-13.
     answers = reader.answer(QUESTION, " ".join("abcdefghijklmn"), top_k=14)
@@ -274,7 +274,7 @@ def test_each_token_is_read_where_it_is_most_central(monkeypatch):
 
 
 def test_no_batch_is_larger_than_configured_nor_any_window(monkeypatch):
-    monkeypatch.setattr(batches, "READING_WINDOW", 32)
+    monkeypatch.setattr(windows, "READING_WINDOW", 32)
     model = WordModel()
     reader = reader_with(model, context_limit=16, buckets=(8, 16), question_limit=8)
     reader.answer(QUESTION, " ".join(f"w{i}" for i in range(5000)))

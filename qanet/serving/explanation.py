@@ -5,14 +5,11 @@ from dataclasses import dataclass
 import keras
 import numpy as np
 
-from qanet.datasets.batches import (
-    READING_WINDOW,
-    BatchMaker,
-    plan_reading_any_shape,
-    reading_windows,
-)
+from qanet.datasets.batches import BatchMaker
 from qanet.datasets.features import build_features
+from qanet.datasets.plans import plan_reading_any_shape
 from qanet.datasets.squad import Example
+from qanet.datasets.windows import READING_WINDOW, reading_windows
 from qanet.errors import UserError
 from qanet.reader import Reader
 from qanet.serving.any_shape import any_shape

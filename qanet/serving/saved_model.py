@@ -10,7 +10,8 @@ from typing import NamedTuple
 import keras
 import tensorflow as tf
 
-from qanet.datasets.batches import READING_PAIRS, READING_WINDOW
+from qanet.datasets.plans import READING_PAIRS
+from qanet.datasets.windows import READING_WINDOW
 from qanet.reader import Reader
 from qanet.serving.span_graph import best_spans
 from qanet.serving.text_graph import Tokenizer, Tokens, WordVectors

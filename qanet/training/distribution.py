@@ -17,12 +17,8 @@ import keras
 import numpy as np
 
 from qanet.config import Config
-from qanet.datasets.batches import (
-    BatchMaker,
-    PlannedBatch,
-    training_batches,
-    training_dataset,
-)
+from qanet.datasets.batches import BatchMaker, training_batches, training_dataset
+from qanet.datasets.plans import PlannedBatch
 from qanet.errors import UserError
 from qanet.training.cluster import is_first_worker
 

@@ -13,13 +13,10 @@ from tensorboardX import SummaryWriter
 from tqdm import tqdm
 
 from qanet.config import Config
-from qanet.datasets.batches import (
-    BatchMaker,
-    PlannedBatch,
-    plan_training,
-    training_windows,
-)
+from qanet.datasets.batches import BatchMaker
+from qanet.datasets.plans import PlannedBatch, plan_training
 from qanet.datasets.training_data import TrainingData
+from qanet.datasets.windows import training_windows
 from qanet.errors import UserError
 from qanet.evaluation.evaluator import evaluate
 from qanet.files import write_text

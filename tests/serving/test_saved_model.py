@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from qanet.datasets import batches
+from qanet.datasets import windows
 from qanet.datasets.features import build_features
 from qanet.datasets.squad import Example
 from qanet.serving import saved_model
@@ -96,7 +96,7 @@ def served(door, tmp_path):
 
 def test_long_contexts_are_read_in_windows(trained_reader, monkeypatch):
     """Several windows a context, several batches of windows."""
-    monkeypatch.setattr(batches, "READING_WINDOW", 20)
+    monkeypatch.setattr(windows, "READING_WINDOW", 20)
     monkeypatch.setattr(saved_model, "READING_WINDOW", 20)
     monkeypatch.setattr(saved_model, "STRIDE", 10)
     monkeypatch.setattr(saved_model, "READING_PAIRS", 3 * 20**2)

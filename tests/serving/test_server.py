@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-from qanet.datasets import batches
+from qanet.datasets import windows
 from qanet.decoding import Answer
 from qanet.serving.explanation import Explainer
 from qanet.serving.server import Limits, make_app
@@ -111,7 +111,7 @@ def test_explanation_is_that_of_the_reader_s_model(client, trained_reader):
 
 
 def test_explanation_of_a_passage_that_is_too_long(client, monkeypatch):
-    monkeypatch.setattr(batches, "READING_WINDOW", 40)
+    monkeypatch.setattr(windows, "READING_WINDOW", 40)
     asked = {"question": "Who?", "passage": "a " * 41}
     response = client.post("/v1/explain", json=asked)
     check_error(response, 422, "invalid", "passage", "41")

@@ -1,0 +1,213 @@
+"""Which items are read together, in which order, padded to which lengths.
+
+A plan is made of index arrays alone, so that every backend, with or without tf.data,
+gets the very same batches.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from qanet.config import ORIGINAL, DataConfig
+from qanet.datasets.windows import READING_WINDOW, Windows
+from qanet.errors import UserError
+
+# Pairs of context tokens in a batch that is read, at most, to bound the memory: what
+# self-attention holds grows with the square of the length. A window is always read.
+READING_PAIRS = 8 * READING_WINDOW**2
+
+# Contexts are about equally long up to this ratio.
+ALIKE = 1.25
+
+NO_ITEM = -1
+
+
+@dataclass(frozen=True)
+class PlannedBatch:
+    """Items that are read together.
+
+    Attributes:
+        items: int64 `(batch_size,)`, indices into the windows; `NO_ITEM` fills up.
+        context_length: tokens that contexts are padded to.
+        question_length: tokens that questions are padded or cut to.
+    """
+
+    items: np.ndarray
+    context_length: int
+    question_length: int
+
+
+def plan_training(
+    windows: Windows,
+    sources: dict[str, int],
+    config: DataConfig,
+    batch_size: int,
+    steps: int,
+    seed: int,
+) -> list[PlannedBatch]:
+    """The batches of a whole training run.
+
+    Every epoch is drawn and shuffled anew. An item waits in its bucket until the bucket
+    holds a batch; what is left at the end of an epoch waits for the next, so nothing
+    is lost.
+
+    Args:
+        windows: the items.
+        sources: examples of each training set, by name, in the order of the features.
+        config: gives the buckets and the sets' weights.
+        batch_size: items in a batch.
+        steps: batches.
+        seed: fixes the plan.
+
+    Raises:
+        UserError: there are no items of a set that has a weight.
+    """
+    random = np.random.default_rng(seed)
+    epochs = _epochs(_items_of_sources(windows, sources, config), config.mix, random)
+    buckets = np.array(config.buckets)
+    bucket_of = np.searchsorted(buckets, windows.lengths)
+    waiting = [np.zeros(0, dtype=np.int64) for _ in buckets]
+    plan: list[PlannedBatch] = []
+    while len(plan) < steps:
+        order = next(epochs)
+        full = []
+        for bucket, length in enumerate(buckets):
+            (places,) = np.nonzero(bucket_of[order] == bucket)
+            queue = np.concatenate([waiting[bucket], order[places]])
+            places = np.concatenate([np.full(len(waiting[bucket]), -1), places])
+            count = len(queue) // batch_size * batch_size
+            waiting[bucket] = queue[count:]
+            for first in range(0, count, batch_size):
+                last = first + batch_size
+                batch = PlannedBatch(
+                    queue[first:last], int(length), config.question_limit
+                )
+                full.append((places[last - 1], batch))
+        full.sort(key=lambda entry: entry[0])
+        plan += [batch for _, batch in full]
+    return plan[:steps]
+
+
+def _items_of_sources(
+    windows: Windows, sources: dict[str, int], config: DataConfig
+) -> dict[str, np.ndarray]:
+    """The items of each training set that has a weight."""
+    ends = np.cumsum(list(sources.values()))
+    source_of = np.searchsorted(ends, windows.examples, side="right")
+    items = {}
+    for number, name in enumerate(sources):
+        if name in config.mix:
+            items[name] = np.flatnonzero(source_of == number)
+            if not len(items[name]):
+                files = {ORIGINAL: config.train, **config.augmented}
+                raise UserError(
+                    f"{config.features or files[name]}: {name} has no answer of at "
+                    f"most data.answer_limit={config.answer_limit} tokens; give "
+                    "another file or raise it"
+                )
+    return items
+
+
+def _epochs(
+    items: dict[str, np.ndarray],
+    weights: dict[str, float],
+    random: np.random.Generator,
+) -> Iterator[np.ndarray]:
+    """The items of each epoch, in the order in which they take their turns.
+
+    An epoch has all of the original items, and so many of each other set that they are
+    to the original ones as their weights are. Of these, none comes again before all
+    others of its set had their turn.
+    """
+    original = items[ORIGINAL]
+    waiting = {name: items[name][:0] for name in weights if name != ORIGINAL}
+    while True:
+        drawn = [original]
+        for name, queue in waiting.items():
+            count = round(len(original) * weights[name] / weights[ORIGINAL])
+            while len(queue) < count:
+                queue = np.concatenate([queue, random.permutation(items[name])])
+            drawn.append(queue[:count])
+            waiting[name] = queue[count:]
+        yield random.permutation(np.concatenate(drawn))
+
+
+def plan_reading(
+    windows: Windows,
+    question_lengths: np.ndarray,
+    config: DataConfig,
+    batch_size: int,
+) -> list[PlannedBatch]:
+    """Batches that read every item once; the last of a shape is filled up.
+
+    Rare shapes are joined, so that few are compiled.
+
+    Args:
+        windows: the items.
+        question_lengths: tokens of each item's question.
+        config: gives the buckets; longer texts get further ones, each of twice the
+            size, so no text is cut.
+        batch_size: items in a batch, at most; fewer where `READING_PAIRS` says so.
+    """
+    context_buckets = _extend(config.buckets, READING_WINDOW)
+    context_buckets[-1] = max(config.buckets[-1], READING_WINDOW)
+    question_buckets = _extend((config.question_limit,), int(question_lengths.max()))
+    shapes = np.stack(
+        [
+            context_buckets[np.searchsorted(context_buckets, windows.lengths)],
+            question_buckets[np.searchsorted(question_buckets, question_lengths)],
+        ],
+        axis=1,
+    )
+    # A shape that fills no batch is not worth its compilation: such items are padded to
+    # the longest of them and read together.
+    _, shape_of, counts = np.unique(
+        shapes, axis=0, return_inverse=True, return_counts=True
+    )
+    rare = counts[shape_of.reshape(-1)] < batch_size
+    shapes[rare] = shapes[rare].max(axis=0, initial=0)
+    plan = []
+    for context_length, question_length in np.unique(shapes, axis=0):
+        same = (shapes == (context_length, question_length)).all(axis=1)
+        items = np.flatnonzero(same)
+        rows = min(batch_size, max(1, READING_PAIRS // int(context_length) ** 2))
+        for first in range(0, len(items), rows):
+            batch = np.full(rows, NO_ITEM, dtype=np.int64)
+            part = items[first : first + rows]
+            batch[: len(part)] = part
+            plan.append(PlannedBatch(batch, int(context_length), int(question_length)))
+    return plan
+
+
+def plan_reading_any_shape(
+    windows: Windows, question_lengths: np.ndarray, batch_size: int
+) -> list[PlannedBatch]:
+    """Batches that read every item once, of items that are about equally long.
+
+    For a reader to which a new shape costs nothing: little is padded.
+
+    Args:
+        windows: the items.
+        question_lengths: tokens of each item's question.
+        batch_size: items in a batch, at most; fewer where `READING_PAIRS` says so.
+    """
+    order = np.argsort(windows.lengths, kind="stable")
+    plan = []
+    while len(order):
+        lengths = windows.lengths[order]
+        alike = int(np.searchsorted(lengths, ALIKE * lengths[0], side="right"))
+        longest = max(1, int(lengths[alike - 1]))
+        rows = min(alike, batch_size, max(1, READING_PAIRS // longest**2))
+        items, order = order[:rows], order[rows:]
+        context_length = max(1, int(lengths[rows - 1]))
+        question_length = max(1, int(question_lengths[items].max()))
+        plan.append(PlannedBatch(items, context_length, question_length))
+    return plan
+
+
+def _extend(buckets: Sequence[int], longest: int) -> np.ndarray:
+    buckets = list(buckets)
+    while buckets[-1] < longest:
+        buckets.append(2 * buckets[-1])
+    return np.array(buckets)
