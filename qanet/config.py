@@ -52,8 +52,8 @@ class DataConfig(Section):
     """What the model gets to see.
 
     Attributes:
-        train, dev: a SQuAD v1.1 or v2.0 file each, or `squad` for SQuAD 1.1 through
-            tensorflow-datasets.
+        train, dev: a SQuAD v1.1 or v2.0 file each, or `squad` for SQuAD 1.1 and
+            `squad_v2` for SQuAD 2.0 through tensorflow-datasets.
         augmented: further training sets by name, such as the paraphrases that
             `python -m qanet augment` makes.
         mix: how often each training set is drawn from; `original` is `train`. An epoch
@@ -177,6 +177,7 @@ class QANetConfig(Section):
             released code does, instead of to its output.
         initializer: start of the matrices above the embeddings; `glorot` fits the
             spread to each one's sizes, `truncated_normal` has 0.02 for all.
+        no_answer: also learn when the context does not answer (SQuAD 2.0).
     """
 
     name: Literal["qanet"] = "qanet"
@@ -205,6 +206,7 @@ class QANetConfig(Section):
     final_norm: bool = True
     preactivation: bool = False
     initializer: Literal["glorot", "truncated_normal"] = "glorot"
+    no_answer: bool = False
 
     @model_validator(mode="after")
     def _check_width(self) -> Self:

@@ -15,13 +15,14 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A piece of the context, offered as the answer.
+    """A piece of the context, offered as the answer; or none, if the text is empty.
 
     Attributes:
-        text: `context[start:end]`.
+        text: `context[start:end]`; empty for "the context does not answer".
         start: Offset of the first character.
         end: Offset after the last character.
-        score: Probability among all the spans that were allowed.
+        score: Probability among all the spans that were allowed, and "no answer" where
+            the model knows it.
         passage: Which of several contexts it is a piece of.
     """
 
@@ -51,10 +52,12 @@ class Spans(NamedTuple):
     Attributes:
         best: The best spans, best first.
         log_total: Logarithm of the sum of exp(logit) over all allowed spans.
+        no_answer: Logit of there being no answer; -inf where the model cannot tell.
     """
 
     best: list[Span]
     log_total: float
+    no_answer: float = -np.inf
 
 
 # A context without a token.
@@ -131,25 +134,26 @@ def rank_answers(
     """Cuts the best answers out of one context or several.
 
     Spans of several contexts compete by their logits (Clark and Gardner, 2018): the
-    score is the softmax over all spans of all of them.
+    score is the softmax over all spans of all of them. There is no answer where none
+    of the contexts has one, so the lowest logit of that competes with the spans.
 
     Args:
         contexts: The original texts.
         token_spans: For each token of each context, the offsets of its first character
             and after its last.
         spans: What each context has to offer, as from `best_spans`.
-        top_k: How many answers to return; fewer come where there are fewer spans.
+        top_k: How many spans to return; fewer come where there are fewer.
 
     Returns:
-        The best answers, best first; one empty answer where no context has a token.
+        The best spans, best first, and among them "no answer" where the model knows it
+        or no context has a token.
     """
     found = [
         (span, passage) for passage, some in enumerate(spans) for span in some.best
     ]
-    if not found:
-        return [Answer("", 0, 0, 0.0)]
     found.sort(key=lambda entry: -entry[0].logit)
-    log_total = np.logaddexp.reduce([some.log_total for some in spans])
+    no_answer = min(some.no_answer for some in spans)
+    log_total = np.logaddexp.reduce([no_answer, *(some.log_total for some in spans)])
     answers = []
     for span, passage in found[:top_k]:
         places = token_spans[passage]
@@ -157,4 +161,25 @@ def rank_answers(
         score = float(np.exp(span.logit - log_total))
         text = contexts[passage][start:end]
         answers.append(Answer(text, start, end, score, passage))
-    return answers
+    if no_answer > -np.inf:
+        none = Answer("", 0, 0, float(np.exp(no_answer - log_total)))
+        answers.append(none)
+        answers.sort(key=lambda answer: -answer.score)
+    return answers or [Answer("", 0, 0, 0.0)]
+
+
+def decide(answers: Sequence[Answer], threshold: float) -> list[Answer]:
+    """Puts "no answer" first if its probability is above the threshold, else not first.
+
+    Args:
+        answers: Ranked answers, as from `rank_answers`.
+        threshold: Between 0 and 1.
+    """
+    spans = [answer for answer in answers if answer.text]
+    if not spans or len(spans) == len(answers):
+        return list(answers)
+    (none,) = (answer for answer in answers if not answer.text)
+    if none.score > threshold:
+        return [none, *spans]
+    place = max(1, answers.index(none))
+    return [*spans[:place], none, *spans[place:]]

@@ -23,9 +23,16 @@ from qanet.datasets.plans import (
 )
 from qanet.datasets.squad import Example
 from qanet.datasets.windows import Windows, reading_windows
-from qanet.decoding import NO_SPANS, Answer, Spans, best_spans, rank_answers
+from qanet.decoding import (
+    NO_SPANS,
+    Answer,
+    Spans,
+    best_spans,
+    decide,
+    rank_answers,
+)
 from qanet.errors import UserError
-from qanet.run import Run
+from qanet.run import DEFAULT_THRESHOLD, Run
 from qanet.text.vocabulary import Vocabulary
 
 
@@ -40,6 +47,8 @@ class Reader:
             own `predict_on_batch` by default.
         any_shape: a new shape of a batch costs `predict` nothing, so texts are read
             with others of about their length; otherwise in batches of few shapes.
+        threshold: the probability of "no answer" above which that is the best answer,
+            for models that know it.
     """
 
     def __init__(
@@ -49,12 +58,14 @@ class Reader:
         config: Config,
         predict: Callable[[dict], dict] | None = None,
         any_shape: bool = False,
+        threshold: float = DEFAULT_THRESHOLD,
     ):
         self.model = model
         self.vocabulary = vocabulary
         self.config = config
         self.predict = predict or model.predict_on_batch
         self.any_shape = any_shape
+        self.threshold = threshold
 
     @classmethod
     def load(cls, run: str | os.PathLike) -> Self:
@@ -66,7 +77,8 @@ class Reader:
         run = Run(run)
         config = run.load_config()
         vocabulary = run.load_vocabulary()
-        return cls(run.load_model(config, vocabulary), vocabulary, config)
+        model = run.load_model(config, vocabulary)
+        return cls(model, vocabulary, config, threshold=run.load_threshold())
 
     def answer(
         self, question: str, context: str | Sequence[str], top_k: int = 1
@@ -80,6 +92,8 @@ class Reader:
 
         Returns:
             The best answer, or with `top_k > 1` the list of the best ones, best first.
+            An empty one says that the context does not answer; only a model with
+            `model.no_answer` does.
 
         Raises:
             UserError: the question or a context is blank, or there is none.
@@ -125,12 +139,15 @@ class Reader:
         chosen = np.arange(len(examples))
         spans = self._spans(features, chosen, top_k, max_answer_tokens)
         return [
-            rank_answers(
-                [example.context for example in examples[first:end]],
-                [features.spans_of(i) for i in range(first, end)],
-                spans[first:end],
-                top_k,
-            )
+            decide(
+                rank_answers(
+                    [example.context for example in examples[first:end]],
+                    [features.spans_of(i) for i in range(first, end)],
+                    spans[first:end],
+                    top_k,
+                ),
+                self.threshold,
+            )[:top_k]
             for first, end in itertools.pairwise([0, *ends])
         ]
 
@@ -142,17 +159,17 @@ class Reader:
         top_k: int = 1,
         progress: str | None = None,
     ) -> list[list[Answer]]:
-        """Answers examples that are tokenised already.
+        """Answers examples that are tokenised already, and decides nothing.
 
         Args:
             examples: the examples that `features` was built from.
             features: their tokens.
             chosen: indices of the examples to answer; all by default.
-            top_k: number of answers to each.
+            top_k: number of spans to each.
             progress: label of a progress bar; none by default.
 
         Returns:
-            For each chosen example its answers, best first.
+            For each chosen example what `qanet.decoding.rank_answers` gives.
         """
         if chosen is None:
             chosen = np.arange(len(examples))
@@ -175,16 +192,22 @@ class Reader:
             return []
         limit = max_answer_tokens or self.config.data.answer_limit
         windows = reading_windows(features, chosen)
-        logits = self._logits(features, windows, progress)
+        logits, no_answer = self._logits(features, windows, progress)
         spans = []
-        for first in np.searchsorted(windows.examples, chosen):
-            start_logits, end_logits = _join_windows(logits, windows, first)
-            spans.append(
+        firsts = np.searchsorted(windows.examples, chosen)
+        ends = np.searchsorted(windows.examples, chosen, side="right")
+        for first, end in zip(firsts, ends, strict=True):
+            start_logits, end_logits = _join_windows(
+                logits[first:end], windows.offsets[first:end]
+            )
+            found = (
                 best_spans(start_logits, end_logits, limit, top_k)
                 if len(start_logits)
                 # Nothing but white space and control characters.
                 else NO_SPANS
             )
+            # There is none where no window has one.
+            spans.append(found._replace(no_answer=no_answer[first:end].min()))
         return spans
 
     def _plan(self, features: Features, windows: Windows) -> list[PlannedBatch]:
@@ -198,10 +221,16 @@ class Reader:
 
     def _logits(
         self, features: Features, windows: Windows, progress: str | None
-    ) -> np.ndarray:
-        """Start and end logits of each item, an object per item `(2, length)`."""
+    ) -> tuple[list[np.ndarray], np.ndarray]:
+        """What the model says of each item.
+
+        Returns:
+            Start and end logits of its tokens, `(2, length)` an item, and its logits
+            of there being no answer, `(items,)`; -inf where the model cannot tell.
+        """
         maker = BatchMaker(features, self.vocabulary.table(features.words), windows)
         logits: list[np.ndarray] = [None] * len(windows)
+        no_answer = np.full(len(windows), -np.inf)
         with tqdm(
             total=len(windows),
             desc=progress,
@@ -212,36 +241,31 @@ class Reader:
             for batch in self._plan(features, windows):
                 outputs = self.predict(maker.inputs(batch))
                 both = np.stack([outputs["start_logits"], outputs["end_logits"]], 1)
+                if self.config.model.no_answer:
+                    none, both = both[:, :, 0].sum(axis=1), both[:, :, 1:]
+                    real = batch.items != NO_ITEM
+                    no_answer[batch.items[real]] = none[real]
                 for row, item in enumerate(batch.items):
                     if item != NO_ITEM:
                         logits[item] = both[row, :, : windows.lengths[item]]
                 bar.update(int((batch.items != NO_ITEM).sum()))
-        return logits
+        return logits, no_answer
 
 
-def _join_windows(
-    logits: Sequence[np.ndarray], windows: Windows, first: int
-) -> np.ndarray:
+def _join_windows(logits: Sequence[np.ndarray], offsets: np.ndarray) -> np.ndarray:
     """Logits of a whole context, each token's from the window it is most central in.
 
     Args:
-        logits: `(2, length)` for each item.
-        windows: the items; those of one example follow each other.
-        first: first item of the example.
+        logits: `(2, length)` for each window, in order.
+        offsets: first token of each window, int `(windows,)`.
 
     Returns:
         float array `(2, context tokens)`.
     """
-    parts = [logits[first]]
-    item = first + 1
-    while item < len(windows) and windows.examples[item] == windows.examples[first]:
-        overlap = (
-            windows.offsets[item - 1]
-            + windows.lengths[item - 1]
-            - windows.offsets[item]
-        )
+    ends = offsets + [window.shape[1] for window in logits]
+    parts = [logits[0]]
+    for window, overlap in zip(logits[1:], ends[:-1] - offsets[1:], strict=True):
         keep = overlap // 2
         parts[-1] = parts[-1][:, : parts[-1].shape[1] - (overlap - keep)]
-        parts.append(logits[item][:, keep:])
-        item += 1
+        parts.append(window[:, keep:])
     return np.concatenate(parts, axis=1)

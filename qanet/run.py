@@ -6,6 +6,7 @@
     checkpoints/     resumable states of the training
     history.csv      one row an evaluation
     metrics.json     the last whole evaluation on dev
+    no_answer.json   with model.no_answer: the threshold that was best on dev
     data.json        what was read, mended and left out
     tensorboard/     the same curves for TensorBoard
 
@@ -33,6 +34,9 @@ from qanet.text.vocabulary import Vocabulary
 # Weights stay in single precision, and so do softmax, norms, logits and loss.
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 
+# The probability of "no answer" above which that is the answer, until dev tells better.
+DEFAULT_THRESHOLD = 0.5
+
 
 class Run:
     """A run directory.
@@ -49,6 +53,7 @@ class Run:
         self.checkpoint_directory = self.directory / "checkpoints"
         self.history_path = self.directory / "history.csv"
         self.metrics_path = self.directory / "metrics.json"
+        self.no_answer_path = self.directory / "no_answer.json"
         self.tensorboard_directory = self.directory / "tensorboard"
 
     def save_config(self, config: Config) -> None:
@@ -103,6 +108,27 @@ class Run:
     def save_metrics(self, metrics: dict[str, Any]) -> None:
         """Stores the metrics of an evaluation."""
         write_text(self.metrics_path, json.dumps(metrics, indent=2) + "\n")
+
+    def save_threshold(self, threshold: float) -> None:
+        """Stores the probability above which "no answer" is the answer."""
+        text = json.dumps({"threshold": threshold}, indent=2)
+        write_text(self.no_answer_path, text + "\n")
+
+    def load_threshold(self) -> float:
+        """Reads that probability; the default where none was chosen yet.
+
+        Raises:
+            UserError: the file is damaged.
+        """
+        if not self.no_answer_path.exists():
+            return DEFAULT_THRESHOLD
+        try:
+            return float(json.loads(self.no_answer_path.read_bytes())["threshold"])
+        except (OSError, ValueError, KeyError, TypeError):
+            raise UserError(
+                f"{self.no_answer_path}: damaged; remove it, then the threshold is "
+                f"{DEFAULT_THRESHOLD}"
+            ) from None
 
 
 def embedding_sizes(config: Config, vocabulary: Vocabulary) -> EmbeddingSizes:

@@ -31,7 +31,12 @@ def example(context_length, answer=None, question_length=3, number=0):
         start = len(" ".join([*words[:first], ""]))
         spans = (Span(" ".join(words[first : last + 1]), start),)
     return Example(
-        str(number), text(question_length, number + 1), context, spans, str(number)
+        str(number),
+        text(question_length, number + 1),
+        context,
+        spans,
+        str(number),
+        impossible=not spans,
     )
 
 

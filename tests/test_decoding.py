@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qanet.decoding import NO_SPANS, Answer, Span, Spans, best_spans, rank_answers
+from qanet.decoding import (
+    NO_SPANS,
+    Answer,
+    Span,
+    Spans,
+    best_spans,
+    decide,
+    rank_answers,
+)
 
 
 def brute_force(start_logits, end_logits, max_answer_tokens):
@@ -159,3 +167,65 @@ def test_answers_of_several_contexts_compete_by_their_logits():
 
 def test_no_spans_give_one_empty_answer():
     assert rank_answers([" "], [[]], [NO_SPANS], 3) == [Answer("", 0, 0, 0.0)]
+
+
+def test_no_answer_competes_with_the_spans_of_all_contexts():
+    places = [(0, 1), (2, 3)]
+    spans = [
+        Spans([Span(0, 0, math.log(2)), Span(1, 1, 0.0)], math.log(4), math.log(7)),
+        # The context that is least sure of having none counts.
+        Spans([Span(0, 1, math.log(5))], math.log(6), math.log(3)),
+        NO_SPANS._replace(no_answer=math.log(9)),
+    ]
+
+    answers = rank_answers(["a b", "c d", " "], [places, places, []], spans, top_k=2)
+
+    # The two best spans, and no answer at its place.
+    assert [(a.text, a.start, a.end, a.passage) for a in answers] == [
+        ("c d", 0, 3, 1),
+        ("", 0, 0, 0),
+        ("a", 0, 1, 0),
+    ]
+    np.testing.assert_allclose([a.score for a in answers], [5 / 13, 3 / 13, 2 / 13])
+
+
+def test_a_context_without_a_token_has_surely_no_answer():
+    spans = [NO_SPANS._replace(no_answer=-3.0)]
+    assert rank_answers([" "], [[]], spans, 3) == [Answer("", 0, 0, 1.0)]
+
+
+def scored(text, score):
+    return Answer(text, 0, len(text), score)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "expected"),
+    [(0.0, ["", "a", "b"]), (0.29, ["", "a", "b"]), (0.3, ["a", "", "b"])],
+)
+def test_above_its_threshold_no_answer_is_the_answer(threshold, expected):
+    answers = [scored("a", 0.5), scored("", 0.3), scored("b", 0.1)]
+    assert [answer.text for answer in decide(answers, threshold)] == expected
+
+
+@given(
+    st.lists(st.floats(0, 1), min_size=1, max_size=5),
+    st.floats(0, 1),
+    st.floats(0, 1),
+)
+def test_no_answer_is_first_above_the_threshold_alone(scores, none, threshold):
+    spans = [scored(f"s{i}", s) for i, s in enumerate(sorted(scores, reverse=True))]
+    ranked = sorted([*spans, scored("", none)], key=lambda answer: -answer.score)
+    decided = decide(ranked, threshold)
+    assert (not decided[0].text) == (none > threshold)
+    # The spans keep their order, and nothing is lost.
+    assert [answer for answer in decided if answer.text] == spans
+    assert len(decided) == len(ranked)
+    # But for the first place the order is that of the scores.
+    rest = [answer.score for answer in decided[1:]]
+    assert rest == sorted(rest, reverse=True)
+
+
+def test_answers_without_no_answer_are_left_as_they_are():
+    answers = [scored("a", 0.5), scored("b", 0.4)]
+    assert decide(answers, 0.0) == answers
+    assert decide([scored("", 0.0)], 0.5) == [scored("", 0.0)]

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 import qanet
 from qanet.config import load_preset
 from qanet.datasets import windows
+from qanet.datasets.batches import BatchMaker
 from qanet.datasets.features import build_features
+from qanet.datasets.plans import PlannedBatch
 from qanet.datasets.squad import Example
 from qanet.errors import UserError
 from qanet.reader import Reader
@@ -57,6 +59,19 @@ class CentralityModel:
         places = np.arange(inputs["context_words"].shape[1])
         logits = np.minimum(places, lengths - 1 - places).astype("float32")
         return {"start_logits": logits, "end_logits": logits}
+
+
+class DoubtingModel(WordModel):
+    """As `WordModel`; no answer is the less likely the more tokens a window has."""
+
+    def predict_on_batch(self, inputs):
+        outputs = super().predict_on_batch(inputs)
+        lengths = (inputs["context_words"] != 0).sum(axis=1)[:, None]
+        none = -lengths.astype("float32")
+        return {
+            name: np.concatenate([none, logits], axis=1)
+            for name, logits in outputs.items()
+        }
 
 
 def reader_with(model, **data):
@@ -323,3 +338,74 @@ def test_chosen_examples_alone_are_read(word_reader):
     chosen = word_reader.read(examples, features, np.array([1, 4, 5]), top_k=2)
     assert chosen == [everything[i] for i in (1, 4, 5)]
     assert word_reader.read(examples, features, np.array([], dtype=np.int64)) == []
+
+
+def doubting_reader(threshold=0.5, **settings):
+    reader = reader_with(
+        DoubtingModel(), context_limit=32, buckets=(32,), question_limit=8
+    )
+    model = reader.config.model.model_copy(update={"no_answer": True})
+    config = reader.config.model_copy(update={"model": model})
+    return Reader(reader.model, VOCABULARY, config, threshold=threshold, **settings)
+
+
+def test_no_answer_has_its_share_of_the_probability(word_reader):
+    context = "Zoë lives in Rome."
+    answers = doubting_reader().answer(QUESTION, context, top_k=1000)
+    (none,) = [answer for answer in answers if not answer.text]
+    spans = [answer for answer in answers if answer.text]
+    assert sum(answer.score for answer in answers) == pytest.approx(1)
+    # The spans are those of the model without doubts, in their ratios.
+    sure = word_reader.answer(QUESTION, context, top_k=1000)
+    assert [answer.text for answer in spans] == [answer.text for answer in sure]
+    ratios = [a.score / b.score for a, b in zip(spans, sure, strict=True)]
+    assert ratios == pytest.approx([1 - none.score] * len(spans))
+    # Five tokens, so a logit of -5 for start and end each.
+    sums = np.log([answer.score for answer in sure])
+    shift = np.log(sums_of_exponentials(context))
+    assert np.log(none.score / spans[0].score) == pytest.approx(-10 - sums[0] - shift)
+
+
+def sums_of_exponentials(context):
+    """The sum of exp(start + end) over all spans of a short context."""
+    features = build_features([Example("q", QUESTION, context, ())])
+    seen = windows.reading_windows(features, np.arange(1))
+    maker = BatchMaker(features, VOCABULARY.table(features.words), seen)
+    batch = PlannedBatch(np.array([0]), seen.lengths[0], 8)
+    outputs = WordModel().predict_on_batch(maker.inputs(batch))
+    starts, ends = np.exp(outputs["start_logits"][0]), np.exp(outputs["end_logits"][0])
+    return sum(starts[i] * ends[i:].sum() for i in range(len(starts)))
+
+
+@pytest.mark.parametrize("any_shape", [False, True])
+def test_the_threshold_decides(any_shape):
+    context = "Zoë lives."
+    (ranked,) = doubting_reader().answer_many([(QUESTION, context)], 99)
+    share = next(answer.score for answer in ranked if not answer.text)
+    for threshold, empty in ((share - 1e-6, True), (share + 1e-6, False)):
+        reader = doubting_reader(threshold, any_shape=any_shape)
+        assert (not reader.answer(QUESTION, context).text) == empty
+        two = reader.answer(QUESTION, context, top_k=2)
+        assert len(two) == 2
+        assert (not two[0].text) == empty
+
+
+def test_there_is_no_answer_where_no_window_has_one(monkeypatch):
+    monkeypatch.setattr(windows, "READING_WINDOW", 8)
+    # Windows of tokens 0-7 and 4-8: eight and five of them.
+    answers = doubting_reader().answer(QUESTION, "a b c d e f g h i", top_k=1000)
+    monkeypatch.undo()
+    alone = doubting_reader().answer(QUESTION, "a b c d e f g h", top_k=1000)
+
+    def odds(answers):
+        scores = {answer.text: answer.score for answer in answers}
+        return scores[""] / scores["a"]
+
+    assert odds(answers) == pytest.approx(odds(alone))
+
+
+def test_nothing_is_decided_for_the_evaluation():
+    examples = [Example("q", QUESTION, "Zoë lives.", ())]
+    (answers,) = doubting_reader(0.0).read(examples, build_features(examples), top_k=1)
+    assert sorted(answers, key=lambda answer: -answer.score) == answers
+    assert {bool(answer.text) for answer in answers} == {True, False}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import qanet.run as run_module
 from qanet import Reader
 from qanet.errors import UserError
-from qanet.run import Run, assign_variables, build_run_model
+from qanet.run import DEFAULT_THRESHOLD, Run, assign_variables, build_run_model
 from qanet.text.vocabulary import Vocabulary
 
 
@@ -135,6 +135,18 @@ def npy_bytes(array):
 def test_damaged_weights(run, quick, damage):
     run.weights_path.write_bytes(damage(run.weights_path.read_bytes()))
     assert "weights.npz: damaged" in refused(run)
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"threshold": "high"}', b"\xff"])
+def test_damaged_threshold(run, quick, content):
+    run.no_answer_path.write_bytes(content)
+    assert "no_answer.json: damaged" in refused(run)
+
+
+def test_threshold_of_a_run(run):
+    assert run.load_threshold() == DEFAULT_THRESHOLD
+    run.save_threshold(0.125)
+    assert run.load_threshold() == 0.125
 
 
 @settings(

@@ -5,7 +5,7 @@ import json
 import sys
 from pathlib import Path
 
-from qanet.commands.options import positive
+from qanet.commands.options import NO_ANSWER, positive
 from qanet.errors import reading_text
 
 
@@ -44,7 +44,8 @@ def _run(options: argparse.Namespace) -> None:
             print(json.dumps(record, ensure_ascii=False))
         else:
             # One line an answer, also where it runs over a line break.
-            print(f"{answer.score:6.1%}  {' '.join(answer.text.split())}")
+            text = " ".join(answer.text.split()) or NO_ANSWER
+            print(f"{answer.score:6.1%}  {text}")
 
 
 def _read_text(path: str) -> str:

@@ -30,13 +30,15 @@ def make_parser() -> argparse.ArgumentParser:
         "--data",
         required=True,
         metavar="FILE",
-        help="SQuAD v1.1 or v2.0 JSON, or 'squad' for the dev set of SQuAD 1.1",
+        help="SQuAD v1.1 or v2.0 JSON, or 'squad' or 'squad_v2' for the dev set of "
+        "either version",
     )
     parser.add_argument(
         "--output",
         type=Path,
         metavar="DIR",
-        help="where predictions.json, nbest.json and metrics.json go "
+        help="where predictions.json, nbest.json, metrics.json and, for readers that "
+        "know it, the probabilities of no answer, na_prob.json, go "
         "(default: evaluation/ in the run directory)",
     )
     return parser

@@ -8,6 +8,9 @@ from qanet.errors import UserError
 
 RUNS = Path("runs")
 
+# Stands for an empty answer where people read it.
+NO_ANSWER = "(no answer)"
+
 
 def add_configuration(parser: argparse.ArgumentParser, preset: str) -> None:
     """The options that `configured` makes a configuration of."""
@@ -23,8 +26,8 @@ def add_configuration(parser: argparse.ArgumentParser, preset: str) -> None:
         parser.add_argument(
             option,
             metavar="FILE",
-            help=f"SQuAD v1.1 or v2.0 JSON to {purpose}, or 'squad' to download "
-            "SQuAD 1.1 (default: the preset's)",
+            help=f"SQuAD v1.1 or v2.0 JSON to {purpose}, or 'squad' or 'squad_v2' to "
+            "download either version (default: the preset's)",
         )
     parser.add_argument(
         "--vectors",

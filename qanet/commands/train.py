@@ -3,7 +3,13 @@
 import argparse
 from pathlib import Path
 
-from qanet.commands.options import RUNS, add_configuration, check_output, configured
+from qanet.commands.options import (
+    NO_ANSWER,
+    RUNS,
+    add_configuration,
+    check_output,
+    configured,
+)
 from qanet.errors import UserError
 
 SHOWN_QUESTIONS = 5
@@ -86,9 +92,9 @@ def run(options: argparse.Namespace) -> None:
     print(f"\nexact match {report.metrics['exact_match']:.1f}", end="  ")
     print(f"F1 {report.metrics['f1']:.1f}  on {report.metrics['total']} questions\n")
     for example, answer in report.samples(SHOWN_QUESTIONS):
-        gold = example.answers[0].text if example.answers else "(no answer)"
+        gold = example.answers[0].text if example.answers else NO_ANSWER
         print(f"question:  {example.question.strip()}")
-        print(f"gold:      {gold}\npredicted: {answer.text}\n")
+        print(f"gold:      {gold}\npredicted: {answer.text or NO_ANSWER}\n")
     print(f"run directory: {run.directory}")
 
 

@@ -22,6 +22,7 @@ class BatchMaker:
         windows: the items that plans speak of.
         label_noise: probability that an answer whose words stand several times in its
             window was marked at a wrong one of these places.
+        no_answer: whether the model can say that the context does not answer.
     """
 
     def __init__(
@@ -30,15 +31,18 @@ class BatchMaker:
         table: WordTable,
         windows: Windows,
         label_noise: float = 0.0,
+        no_answer: bool = False,
     ):
         self.features = features
         self.table = table
         self.windows = windows
         self.label_noise = label_noise
+        self.no_answer = no_answer
         contexts = features.context_of[windows.examples]
         self._context_begins = features.context_splits[contexts] + windows.offsets
         self._question_begins = features.question_splits[windows.examples]
         self._question_lengths = features.question_lengths[windows.examples]
+        self._impossible = features.impossible[windows.examples]
         self._starts = features.starts[windows.examples] - windows.offsets
         self._ends = features.ends[windows.examples] - windows.offsets
         self._other_places = self._find_other_places() if label_noise else {}
@@ -52,6 +56,9 @@ class BatchMaker:
         found = {}
         for begin in range(0, len(self.windows), CHUNK):
             items = np.arange(begin, min(begin + CHUNK, len(self.windows)))
+            items = items[~self._impossible[items]]
+            if not len(items):
+                continue
             starts, lengths = self._starts[items], self.windows.lengths[items]
             sizes = self._ends[items] - starts
             # The padding, which no answer holds, is as long as any answer.
@@ -70,7 +77,7 @@ class BatchMaker:
             other = places != starts[rows]
             rows, places = rows[other], places[other]
             for row in np.unique(rows):
-                found[begin + int(row)] = places[rows == row]
+                found[int(items[row])] = places[rows == row]
         return found
 
     def inputs(self, batch: PlannedBatch) -> dict[str, np.ndarray]:
@@ -102,12 +109,15 @@ class BatchMaker:
         places of the answer's words share (see `qanet.training.loss`).
 
         Returns:
-            float32 `(batch, context_length)` each.
+            float32 `(batch, context_length)` each; where the model can say that there
+            is no answer, `(batch, 1 + context_length)`, that weight first.
         """
-        items, rows = batch.items, np.arange(len(batch.items))
-        starts, ends = np.zeros((2, len(rows), batch.context_length), dtype=np.float32)
-        starts[rows, self._starts[items]] = 1.0
-        ends[rows, self._ends[items]] = 1.0
+        items = batch.items
+        impossible = self._impossible[items]
+        starts, ends = np.zeros((2, len(items), batch.context_length), dtype=np.float32)
+        rows = np.flatnonzero(~impossible)
+        starts[rows, self._starts[items[rows]]] = 1.0
+        ends[rows, self._ends[items[rows]]] = 1.0
         for row, item in enumerate(items):
             if item in self._other_places:
                 places = self._other_places[item]
@@ -115,6 +125,10 @@ class BatchMaker:
                 for weights, others in ((starts, places), (ends, places + size)):
                     weights[row] *= 1.0 - self.label_noise
                     weights[row, others] = self.label_noise / len(others)
+        if self.no_answer:
+            none = impossible.astype(np.float32)[:, None]
+            starts = np.concatenate([none, starts], axis=1)
+            ends = np.concatenate([none, ends], axis=1)
         return {"start_logits": starts, "end_logits": ends}
 
 

@@ -18,7 +18,7 @@ from qanet.files import DamagedFile, pack_json, read_arrays, unpack_json, write_
 from qanet.text.tokenizer import token_spans
 
 # Part of the cache key: raise it when the arrays or the tokenizer change.
-FORMAT = 1
+FORMAT = 2
 PADDING_WORD = ""
 
 
@@ -39,6 +39,7 @@ class Features:
         context_of: int32 `(examples,)`, the context of each example.
         starts, ends: int32 `(examples,)`, first and last token of the first gold
             answer; -1 where there is none.
+        impossible: boolean `(examples,)`, true where the context does not answer.
         snapped: number of gold answers widened to token boundaries.
     """
 
@@ -51,6 +52,7 @@ class Features:
     context_of: np.ndarray
     starts: np.ndarray
     ends: np.ndarray
+    impossible: np.ndarray
     snapped: int
 
     def __len__(self) -> int:
@@ -119,6 +121,7 @@ def build_features(examples: Sequence[Example]) -> Features:
         context_of=np.array(context_of, dtype=np.int32),
         starts=np.array(starts, dtype=np.int32),
         ends=np.array(ends, dtype=np.int32),
+        impossible=np.array([example.impossible for example in examples], dtype=bool),
         snapped=snapped,
     )
 
@@ -156,6 +159,7 @@ def join_features(parts: Sequence[Features]) -> Features:
         context_of=np.concatenate([first + part.context_of for first, part in pairs]),
         starts=joined("starts"),
         ends=joined("ends"),
+        impossible=joined("impossible"),
         snapped=sum(part.snapped for part in parts),
     )
 
@@ -233,6 +237,7 @@ _ARRAYS = (
     "context_of",
     "starts",
     "ends",
+    "impossible",
 )
 
 

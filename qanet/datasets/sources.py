@@ -1,4 +1,4 @@
-"""Where a data set comes from: a file in the SQuAD format, or SQuAD 1.1 by name."""
+"""Where a data set comes from: a file in the SQuAD format, or SQuAD by name."""
 
 import os
 from collections.abc import Iterable
@@ -7,8 +7,7 @@ from pathlib import Path
 from qanet.datasets.squad import SquadFile, parse_squad, read_squad
 from qanet.errors import UserError
 
-SQUAD = "squad"
-TFDS_NAME = "squad/v1.1"
+TFDS_NAMES = {"squad": "squad/v1.1", "squad_v2": "squad/v2.0"}
 TFDS_SPLITS = {"train": "train", "dev": "validation"}
 
 
@@ -16,31 +15,33 @@ def load_examples(source: str | os.PathLike, split: str) -> SquadFile:
     """Reads a data set.
 
     Args:
-        source: path of a SQuAD v1.1 or v2.0 file, or `squad` for SQuAD 1.1 through
-            tensorflow-datasets, which downloads it once and checks its checksum.
-        split: `train` or `dev`; only `squad` has both under one name.
+        source: path of a SQuAD v1.1 or v2.0 file, or `squad` for SQuAD 1.1 and
+            `squad_v2` for SQuAD 2.0 through tensorflow-datasets, which downloads it
+            once and checks its checksum.
+        split: `train` or `dev`; only the data sets by name have both.
 
     Raises:
         UserError: the file cannot be read or is malformed, or the download failed.
     """
-    if str(source) == SQUAD and not Path(SQUAD).is_file():
-        return _load_tfds(split)
+    if str(source) in TFDS_NAMES and not Path(source).is_file():
+        return _load_tfds(str(source), split)
     return read_squad(source)
 
 
-def _load_tfds(split: str) -> SquadFile:
+def _load_tfds(source: str, split: str) -> SquadFile:
     import tensorflow_datasets as tfds
 
+    name = TFDS_NAMES[source]
     try:
-        dataset = tfds.load(TFDS_NAME, split=TFDS_SPLITS[split])
+        dataset = tfds.load(name, split=TFDS_SPLITS[split])
         document = _to_document(tfds.as_numpy(dataset))
     except Exception as error:  # Whatever the layers below a download raise.
         reason = str(error).strip().partition("\n")[0]
         raise UserError(
-            f"{SQUAD}: tensorflow-datasets could not provide {TFDS_NAME} ({reason}); "
+            f"{source}: tensorflow-datasets could not provide {name} ({reason}); "
             "check the network, or give the path of a SQuAD file instead"
         ) from None
-    return parse_squad(document, TFDS_NAME)
+    return parse_squad(document, name)
 
 
 def _to_document(records: Iterable[dict]) -> dict:
@@ -71,4 +72,4 @@ def _to_document(records: Iterable[dict]) -> dict:
         }
         for title, paragraphs in sorted(articles.items())
     ]
-    return {"version": "1.1", "data": data}
+    return {"data": data}

@@ -33,7 +33,7 @@ from qanet.text.vectors import load_vectors
 from qanet.text.vocabulary import Vocabulary
 
 # Raise it when the arrays of the compact file change.
-FORMAT = 2
+FORMAT = 3
 TRAIN = "train/"
 
 

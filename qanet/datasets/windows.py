@@ -30,16 +30,28 @@ class Windows:
         return len(self.examples)
 
 
-def training_windows(features: Features, config: DataConfig, seed: int) -> Windows:
+def training_windows(
+    features: Features, config: DataConfig, seed: int, no_answer: bool = False
+) -> Windows:
     """One window an example, around its answer where the context is too long.
 
     The window's place is drawn under the seed, so that the answer's place within it
     says nothing. Examples without an answer, or with one of more than
     `config.answer_limit` tokens, cannot be trained on and get none.
+
+    Args:
+        features: the examples.
+        config: gives the limits.
+        seed: fixes the windows' places.
+        no_answer: whether impossible examples are trained on too; their windows may
+            be anywhere.
     """
     lengths = features.context_lengths
     starts, ends = features.starts.astype(np.int64), features.ends.astype(np.int64)
     usable = (starts >= 0) & (ends - starts < config.answer_limit)
+    if no_answer:
+        usable |= features.impossible
+        starts = np.where(features.impossible, lengths, starts)
     examples = np.flatnonzero(usable)
     starts, ends, lengths = starts[examples], ends[examples], lengths[examples]
     limit = config.context_limit

@@ -10,8 +10,8 @@ import numpy as np
 
 from qanet.datasets.features import Features
 from qanet.datasets.squad import Example
-from qanet.decoding import Answer
-from qanet.evaluation.metrics import score
+from qanet.decoding import Answer, decide
+from qanet.evaluation.metrics import score, squad_v2
 from qanet.files import write_text
 from qanet.reader import Reader
 
@@ -23,13 +23,20 @@ class Evaluation:
     Attributes:
         metrics: `exact_match`, `f1` (percentages) and `total`, at least.
         answers: for each question id the best answers, best first.
+        no_answer: for each question id the probability that the context does not
+            answer; empty where the model cannot tell.
     """
 
     metrics: dict[str, Any]
     answers: dict[str, list[Answer]]
+    no_answer: dict[str, float]
 
     def save(self, directory: Path) -> None:
-        """Writes `predictions.json`, `nbest.json` and `metrics.json`."""
+        """Writes `predictions.json`, `nbest.json` and `metrics.json`.
+
+        And `na_prob.json`, as SQuAD's official evaluation reads it, where the model
+        tells whether there is an answer.
+        """
         predictions = {id: answers[0].text for id, answers in self.answers.items()}
         nbest = {
             id: [
@@ -43,11 +50,14 @@ class Evaluation:
             ]
             for id, answers in self.answers.items()
         }
-        for name, content in (
-            ("predictions", predictions),
-            ("nbest", nbest),
-            ("metrics", self.metrics),
-        ):
+        contents = {
+            "predictions": predictions,
+            "nbest": nbest,
+            "metrics": self.metrics,
+        }
+        if self.no_answer:
+            contents["na_prob"] = self.no_answer
+        for name, content in contents.items():
             text = json.dumps(content, ensure_ascii=False, indent=1)
             write_text(directory / f"{name}.json", text + "\n")
 
@@ -59,8 +69,13 @@ def evaluate(
     questions: int = 0,
     top_k: int = 1,
     progress: str | None = None,
+    choose_threshold: bool = False,
 ) -> Evaluation:
     """Answers the examples and scores the answers.
+
+    A model that knows "no answer" gives it where its probability is above a threshold:
+    the reader's, or the one with the highest F1 on these examples. Then `metrics` also
+    tells the `threshold`.
 
     Args:
         reader: the reader.
@@ -70,6 +85,7 @@ def evaluate(
             reads all.
         top_k: answers kept for each question.
         progress: label of a progress bar; none by default.
+        choose_threshold: take the threshold that is best for these examples.
     """
     total = len(examples)
     count = min(questions, total) if questions else total
@@ -80,5 +96,20 @@ def evaluate(
         example.id: ranked
         for example, ranked in zip(chosen_examples, answers, strict=True)
     }
+    no_answer, settings = {}, {}
+    if reader.config.model.no_answer:
+        no_answer = {
+            id: next(answer.score for answer in ranked if not answer.text)
+            for id, ranked in by_id.items()
+        }
+        threshold = reader.threshold
+        if choose_threshold:
+            spans = {id: decide(ranked, 1.0)[0].text for id, ranked in by_id.items()}
+            metrics = squad_v2(chosen_examples, spans, no_answer)
+            threshold = metrics["best_f1_thresh"]
+        by_id = {id: decide(ranked, threshold) for id, ranked in by_id.items()}
+        settings = {"threshold": threshold}
+    by_id = {id: ranked[:top_k] for id, ranked in by_id.items()}
     predictions = {id: ranked[0].text for id, ranked in by_id.items()}
-    return Evaluation(score(chosen_examples, predictions), by_id)
+    metrics = score(chosen_examples, predictions) | settings
+    return Evaluation(metrics, by_id, no_answer)

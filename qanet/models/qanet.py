@@ -10,6 +10,7 @@ from qanet.layers.context_query_attention import ContextQueryAttention
 from qanet.layers.dropout import Dropout, StepSeed
 from qanet.layers.encoder import EncoderStack
 from qanet.layers.input_embedding import InputEmbedding
+from qanet.layers.no_answer import NoAnswerLogit
 from qanet.layers.pointer import SpanPointer
 from qanet.models.inputs import EmbeddingSizes, reading_inputs
 
@@ -29,7 +30,8 @@ def build_qanet(
 
     Returns:
         A functional model from the inputs of `reading_inputs` to `start_logits` and
-        `end_logits`, float32 `(batch, context_length)`.
+        `end_logits`, float32 `(batch, context_length)`, or with `config.no_answer`
+        `(batch, 1 + context_length)`, see `NoAnswerLogit`.
     """
     inputs = reading_inputs(sizes.characters_per_word)
 
@@ -123,6 +125,10 @@ def build_qanet(
     start_logits, end_logits = SpanPointer(name="pointer")(
         m0, m1, m2, inputs.context_mask
     )
+    if config.no_answer:
+        # In single precision, as logits are.
+        none = NoAnswerLogit(dtype="float32", name="no_answer")
+        start_logits, end_logits = none(start_logits), none(end_logits)
     model = keras.Model(
         inputs.tensors,
         {"start_logits": start_logits, "end_logits": end_logits},

@@ -34,4 +34,11 @@ def any_shape_reader(reader: Reader) -> Reader:
     """The same reader, for texts as they come: no shape is compiled anew."""
     free = keras.backend.backend() == "tensorflow"
     predict = any_shape(reader.model)
-    return Reader(reader.model, reader.vocabulary, reader.config, predict, free)
+    return Reader(
+        reader.model,
+        reader.vocabulary,
+        reader.config,
+        predict,
+        free,
+        reader.threshold,
+    )

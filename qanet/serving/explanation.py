@@ -87,11 +87,13 @@ class Explainer:
         passage_tokens = [list(span) for span in token_spans(passage)]
         question_tokens = [list(span) for span in token_spans(question)]
         n, m = len(passage_tokens), len(question_tokens)
+        # Before the tokens there may be "no answer".
+        tokens = slice(-n, None)
         return Explanation(
             passage_tokens=passage_tokens,
             question_tokens=question_tokens,
-            start=_softmax(outputs["start_logits"][0, :n]),
-            end=_softmax(outputs["end_logits"][0, :n]),
+            start=_softmax(outputs["start_logits"][0])[tokens],
+            end=_softmax(outputs["end_logits"][0])[tokens],
             attention=_rounded(outputs["attention"][0, :n, :m]),
         )
 

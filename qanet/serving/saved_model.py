@@ -69,6 +69,8 @@ class StringReader(tf.Module):
         # For `tensors`: what is saved holds its weights.
         self.model = reader.model
         self.limit = reader.config.data.answer_limit
+        self.knows_no_answer = reader.config.model.no_answer
+        self.threshold = reader.threshold
         self.tokenizer = Tokenizer()
         embedding = reader.model.get_layer("embedding")
         self.vectors = WordVectors(reader.vocabulary, embedding)
@@ -84,8 +86,9 @@ class StringReader(tf.Module):
         Returns:
             `answer`, strings; `start` and `end`, int32, code points of the context
             before the answer and up to its end; `score`, float32, the probability
-            among all spans: `(batch, top_k)` each, best first. Where a context has
-            fewer spans, the rest is empty with a score of 0.
+            among all spans and no answer: `(batch, top_k)` each, best first. An empty
+            one says that the context does not answer, where the model knows that;
+            where a context has fewer spans, the rest is empty with a score of 0.
         """
         with tf.control_dependencies(
             [
@@ -96,8 +99,10 @@ class StringReader(tf.Module):
             ]
         ):
             tokens = self.tokenizer(context)
-        logits = self._logits(tokens, self.tokenizer(question))
-        first, last, score = best_spans(logits, tokens.counts, self.limit, top_k)
+        logits, no_answer = self._logits(tokens, self.tokenizer(question))
+        first, last, score = best_spans(
+            logits, no_answer, tokens.counts, self.limit, self.threshold, top_k
+        )
         # Their places among the tokens of all contexts; where there is no span, any.
         found = first >= 0
         base = tf.cumsum(tokens.counts, exclusive=True)[:, None]
@@ -118,8 +123,15 @@ class StringReader(tf.Module):
             "score": score,
         }
 
-    def _logits(self, contexts: Tokens, questions: Tokens) -> tf.Tensor:
-        """Start and end logits of each token of the contexts, `(tokens, 2)`."""
+    def _logits(
+        self, contexts: Tokens, questions: Tokens
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """What the model says of the contexts.
+
+        Returns:
+            Start and end logits of each token, `(tokens, 2)`, and logits of there
+            being no answer, `(texts,)`.
+        """
         windows = windows_of(contexts.counts)
         longest = tf.maximum(1, tf.reduce_max(tf.concat([windows.lengths, [1]], 0)))
         rows = tf.maximum(1, READING_PAIRS // longest**2)
@@ -127,7 +139,7 @@ class StringReader(tf.Module):
         context_base = tf.cumsum(contexts.counts, exclusive=True)
         question_base = tf.cumsum(questions.counts, exclusive=True)
 
-        def read(first, parts):
+        def read(first, parts, no_answer):
             now = slice(first, first + rows)
             texts, lengths = windows.texts[now], windows.lengths[now]
             begin = tf.gather(context_base, texts) + windows.offsets[now]
@@ -147,11 +159,15 @@ class StringReader(tf.Module):
                 training=False,
             )
             logits = tf.stack([outputs["start_logits"], outputs["end_logits"]], -1)
+            if self.knows_no_answer:
+                none, logits = tf.reduce_sum(logits[:, 0], -1), logits[:, 1:]
+                # There is none where no window has one.
+                no_answer = tf.tensor_scatter_nd_min(no_answer, texts[:, None], none)
             place = tf.range(tf.shape(real)[1])[None]
             cuts = windows.cuts[now]
             told = (place >= cuts[:, :1]) & (place < (lengths - cuts[:, 1])[:, None])
             parts = parts.write(first // rows, tf.boolean_mask(logits, told))
-            return first + rows, parts
+            return first + rows, parts, no_answer
 
         parts = tf.TensorArray(
             tf.float32,
@@ -160,10 +176,15 @@ class StringReader(tf.Module):
             element_shape=[None, 2],
             infer_shape=False,
         )
-        _, parts = tf.while_loop(
-            lambda first, _: first < items, read, (0, parts), parallel_iterations=1
+        highest = float("inf") if self.knows_no_answer else -float("inf")
+        no_answer = tf.fill([tf.size(contexts.counts)], highest)
+        _, parts, no_answer = tf.while_loop(
+            lambda first, *_: first < items,
+            read,
+            (0, parts, no_answer),
+            parallel_iterations=1,
         )
-        return parts.concat()
+        return parts.concat(), no_answer
 
     def _embed(self, words, begin, lengths):
         """Vectors of stretches of words.

@@ -127,13 +127,17 @@ class Explained(BaseModel):
 
 
 class FoundAnswer(BaseModel):
-    """A piece of a passage."""
+    """A piece of a passage, or that none of them answers."""
 
-    text: str
+    text: str = Field(
+        description="empty for no answer; then passage, start and end are 0"
+    )
     passage: int = Field(description="which passage, from 0")
     start: int = Field(description="code points of the passage before it")
     end: int = Field(description="code points of the passage up to its end")
-    score: float = Field(description="probability among all spans of all passages")
+    score: float = Field(
+        description="probability among all spans of all passages, and no answer"
+    )
 
 
 class Answers(BaseModel):
@@ -150,6 +154,7 @@ class ModelInformation(BaseModel):
     parameters: int
     words: int = Field(description="words that have a vector")
     max_answer_tokens: int
+    no_answer: bool = Field(description="whether it can say that there is no answer")
     limits: dict[str, int]
 
 
@@ -272,6 +277,7 @@ def make_app(
             parameters=reader.model.count_params(),
             words=len(reader.vocabulary.words),
             max_answer_tokens=reader.config.data.answer_limit,
+            no_answer=reader.config.model.no_answer,
             limits=vars(limits),
         )
 

@@ -84,9 +84,15 @@ def _train_run(
         return None
     run.load_weights(trainer.model)
     result = evaluate(
-        trainer.reader, data.dev_examples, data.dev, progress="evaluating"
+        trainer.reader,
+        data.dev_examples,
+        data.dev,
+        progress="evaluating",
+        choose_threshold=True,
     )
     run.save_metrics(result.metrics)
+    if config.model.no_answer:
+        run.save_threshold(result.metrics["threshold"])
     answers = [result.answers[example.id][0] for example in data.dev_examples]
     return Report(result.metrics, data.dev_examples, answers)
 

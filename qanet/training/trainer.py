@@ -66,10 +66,13 @@ class Trainer:
         self.trainable_parameters = sum(
             math.prod(variable.shape) for variable in self.model.trainable_variables
         )
-        windows = training_windows(data.train, config.data, training.seed)
+        no_answer = config.model.no_answer
+        windows = training_windows(data.train, config.data, training.seed, no_answer)
         self.left_out = len(data.train) - len(windows)
         table = data.vocabulary.table(data.train.words)
-        self.maker = BatchMaker(data.train, table, windows, training.label_noise)
+        self.maker = BatchMaker(
+            data.train, table, windows, training.label_noise, no_answer
+        )
         self.plan = plan_training(
             windows,
             data.sources,
@@ -172,6 +175,7 @@ class Trainer:
                 self.data.dev,
                 self.config.training.evaluation_questions,
                 progress="evaluating" if self.is_chief else None,
+                choose_threshold=True,
             ).metrics
             if metrics["f1"] > progress.best_f1:
                 progress.best_f1 = metrics["f1"]

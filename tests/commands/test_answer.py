@@ -37,6 +37,13 @@ def test_an_answer_over_a_line_break_is_one_line(
     assert all("%" in line for line in output.splitlines())
 
 
+def test_no_answer_is_said_in_words(loaded, tmp_path, capsys):
+    # Not blank, but without a word.
+    path = tmp_path / "context.txt"
+    path.write_text("\u200b", encoding="utf-8")
+    assert answer(capsys, "--context-file", path) == "  0.0%  (no answer)\n"
+
+
 @pytest.mark.parametrize("count", ["0", "-1", "many"])
 def test_top_k_is_a_number_of_at_least_1(count, context_file, capsys):
     with pytest.raises(SystemExit) as exit:

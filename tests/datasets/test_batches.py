@@ -203,6 +203,50 @@ def test_places_are_found_in_the_window_of_each_item(texts, chunk):
             np.testing.assert_allclose(targets[name][row], expected, atol=1e-7)
 
 
+@pytest.mark.parametrize("label_noise", [0.0, 0.25])
+def test_targets_of_a_model_that_knows_no_answer_begin_with_it(label_noise):
+    config = data_config(4)
+    contexts = [("abab", (0, 1)), ("abcd", None), ("abcd", (3, 3)), ("aaaa", None)]
+    examples = [
+        Example(
+            str(i),
+            "Who?",
+            " ".join(words),
+            (Span(" ".join(words[place[0] : place[1] + 1]), 2 * place[0]),)
+            if place
+            else (),
+            impossible=not place,
+        )
+        for i, (words, place) in enumerate(contexts)
+    ]
+    features = build_features(examples)
+    windows = training_windows(features, config, seed=0, no_answer=True)
+    maker = BatchMaker(
+        features, vocabulary().table(features.words), windows, label_noise, True
+    )
+    targets = maker.targets(PlannedBatch(np.arange(4), 4, 5))
+    right, wrong = 1 - label_noise, label_noise
+    expected_starts = [
+        [0, right, 0, wrong, 0],
+        [1, 0, 0, 0, 0],
+        [0, 0, 0, 0, 1],
+        [1, 0, 0, 0, 0],
+    ]
+    expected_ends = [[0, 0, right, 0, wrong], *expected_starts[1:]]
+    np.testing.assert_array_equal(targets["start_logits"], expected_starts)
+    np.testing.assert_array_equal(targets["end_logits"], expected_ends)
+    assert {weights.dtype for weights in targets.values()} == {np.dtype("float32")}
+
+
+def test_a_chunk_may_be_without_answers():
+    features = features_of((4, None), (4, None))
+    windows = training_windows(features, data_config(4), seed=0, no_answer=True)
+    table = vocabulary().table(features.words)
+    maker = BatchMaker(features, table, windows, label_noise=0.25, no_answer=True)
+    targets = maker.targets(PlannedBatch(np.arange(2), 4, 5))
+    assert targets["end_logits"].tolist() == [[1, 0, 0, 0, 0]] * 2
+
+
 @pytest.mark.parametrize(
     ("question", "context"), [("\u200b", "a b"), ("Who?", "\u200b")]
 )

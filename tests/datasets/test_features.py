@@ -95,8 +95,9 @@ def test_types():
         for field in fields(features)
         if isinstance(getattr(features, field.name), np.ndarray)
     }
-    int64 = {"context_splits", "question_splits"}
-    assert names == {name: "int64" if name in int64 else "int32" for name in names}
+    others = dict.fromkeys(("context_splits", "question_splits"), "int64")
+    others["impossible"] = "bool"
+    assert names == {name: others.get(name, "int32") for name in names}
     assert features.context_spans.shape == (len(features.context_words), 2)
 
 
@@ -306,3 +307,12 @@ def test_a_damaged_cache_is_never_trusted(cache):
         damaged[place] ^= 0xFF
         path.write_bytes(damaged)
         assert_same(cached_features(EXAMPLES, directory)[0], expected)
+
+
+def test_impossible_examples_are_told_from_answers_that_were_not_found():
+    lost = Example("lost", "Who?", CONTEXT, (Span("dog", -1),))
+    features = build_features([question(("cat", 4)), question(), lost])
+    assert features.impossible.tolist() == [False, True, False]
+    assert features.starts.tolist() == [1, -1, -1]
+    joined = join_features([features, features])
+    assert joined.impossible.tolist() == [False, True, False] * 2

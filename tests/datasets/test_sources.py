@@ -167,3 +167,26 @@ def test_a_malformed_file_is_named(tmp_path):
     path.write_text("{}")
     with pytest.raises(UserError, match=r"my\.json: 'data' is missing"):
         load_examples(path, "train")
+
+
+def test_squad_2_by_name(tfds, tmp_path, monkeypatch):
+    document = squad(
+        ("Normans", FORTRESS, [qa("n1", "When?", ("1204", 23)), qa("n2", "Who fell?")])
+    )
+    for question in document["data"][0]["paragraphs"][0]["qas"]:
+        question["is_impossible"] = not question["answers"]
+    path = tmp_path / "train.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+
+    def download(manager, urls):
+        assert urls["train"].endswith("train-v2.0.json")
+        return {"train": path, "dev": path}
+
+    manager = tfds.download.DownloadManager
+    monkeypatch.setattr(manager, "download_and_extract", download)
+    file = load_examples("squad_v2", "train")
+    assert [(e.id, e.impossible) for e in file.examples] == [
+        ("n1", False),
+        ("n2", True),
+    ]
+    assert file.counts["impossible"] == 1

@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_examples import data_config, features_of
 
+from qanet.datasets.features import build_features
+from qanet.datasets.squad import Example, Span
 from qanet.datasets.windows import READING_WINDOW, reading_windows, training_windows
 
 # Training.
@@ -70,6 +72,43 @@ def test_the_place_of_a_window_follows_from_the_seed():
     offsets = [training_windows(features, config, s).offsets for s in (1, 1, 2)]
     assert offsets[0].tolist() == offsets[1].tolist()
     assert offsets[0].tolist() != offsets[2].tolist()
+
+
+@given(st.lists(contexts(), max_size=6), st.integers(1, 12), st.integers(0, 9))
+def test_impossible_examples_are_trained_on_where_the_model_can_say_so(
+    texts, context_limit, seed
+):
+    config = data_config(context_limit, answer_limit=1)
+    features = features_of(*texts)
+    windows = training_windows(features, config, seed, no_answer=True)
+    assert windows.examples.tolist() == [
+        i
+        for i, (_, answer) in enumerate(texts)
+        if answer is None or answer[0] == answer[1]
+    ]
+    for i, offset, length in zip(
+        windows.examples, windows.offsets, windows.lengths, strict=True
+    ):
+        context_length, answer = texts[i]
+        assert length == min(context_length, context_limit)
+        assert 0 <= offset <= context_length - length
+        if answer:
+            assert offset <= answer[0] < offset + length
+
+
+def test_an_answer_that_was_not_found_is_not_trained_on_as_none():
+    lost = Example("q", "Who?", "a b c", (Span("d", -1),))
+    features = build_features([lost])
+    windows = training_windows(features, data_config(4), seed=0, no_answer=True)
+    assert len(windows) == 0
+
+
+def test_the_window_of_an_impossible_example_is_anywhere():
+    features = features_of(*[(10, None)] * 350)
+    windows = training_windows(features, data_config(4), seed=1, no_answer=True)
+    places = Counter(windows.offsets.tolist())
+    assert sorted(places) == list(range(7))
+    assert min(places.values()) > 20  # of 50 expected
 
 
 # Reading.

@@ -5,14 +5,18 @@ import json
 import numpy as np
 import pytest
 
+from qanet.config import load_preset
 from qanet.datasets.features import build_features
 from qanet.datasets.squad import Example, Span
 from qanet.decoding import Answer
 from qanet.evaluation.evaluator import evaluate
+from qanet.evaluation.metrics import squad_v2
 
 
 class KnowingReader:
     """Answers the gold answer, but to `wrong` ids something else."""
+
+    config = load_preset("qanet-tiny")
 
     def __init__(self, wrong=()):
         self.wrong = wrong
@@ -27,6 +31,25 @@ class KnowingReader:
             ranked = [Answer(text, 6, 6 + len(text), 0.75), Answer("die", 0, 3, 0.25)]
             answers.append(ranked[:top_k])
         return answers
+
+
+class DoubtingReader(KnowingReader):
+    """Says no answer with given probabilities; never decides."""
+
+    config = load_preset("qanet-tiny", ["model.no_answer=true"])
+    threshold = 0.5
+
+    def __init__(self, probabilities):
+        super().__init__()
+        self.probabilities = probabilities
+
+    def read(self, examples, features, chosen=None, top_k=1, progress=None):
+        answers = super().read(examples, features, chosen, top_k, progress)
+        ranked = [
+            [*spans, Answer("", 0, 0, self.probabilities[i])]
+            for i, spans in zip(chosen, answers, strict=True)
+        ]
+        return [sorted(some, key=lambda answer: -answer.score) for some in ranked]
 
 
 def data_set(count, impossible=()):
@@ -143,3 +166,43 @@ def test_files_take_the_place_of_older_ones(tmp_path):
     predictions = json.loads((tmp_path / "predictions.json").read_text())
     assert predictions["q0"] == "no such thing"
     assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_no_answer_is_decided_by_the_readers_threshold():
+    examples, features = data_set(4, impossible={1, 3})
+    reader = DoubtingReader([0.1, 0.9, 0.6, 0.4])
+    result = evaluate(reader, examples, features, top_k=2)
+    # Doubts too much of the third and too little of the fourth.
+    assert [result.answers[f"q{i}"][0].text for i in range(4)] == [
+        "städte 0",
+        "",
+        "",
+        "städte 3",
+    ]
+    assert [len(answers) for answers in result.answers.values()] == [2] * 4
+    assert result.metrics["exact"] == 50
+    assert result.metrics["threshold"] == 0.5
+    assert result.no_answer == {"q0": 0.1, "q1": 0.9, "q2": 0.6, "q3": 0.4}
+
+
+def test_the_threshold_with_the_best_f1_can_be_chosen():
+    examples, features = data_set(4, impossible={1, 3})
+    reader = DoubtingReader([0.1, 0.9, 0.6, 0.7])
+    result = evaluate(reader, examples, features, choose_threshold=True)
+    # Between the answers at 0.6 and no answers from 0.7.
+    assert result.metrics["threshold"] == 0.6
+    assert result.metrics["exact"] == result.metrics["f1"] == 100
+    texts = [answers[0].text for answers in result.answers.values()]
+    assert texts == ["städte 0", "", "städte 2", ""]
+    # What was chosen is what the official scores call best.
+    spans = {f"q{i}": f"städte {i}" for i in range(4)}
+    official = squad_v2(examples, spans, result.no_answer)
+    assert official["best_f1"] == 100
+    assert official["best_f1_thresh"] == 0.6
+
+
+def test_probabilities_of_no_answer_are_written(tmp_path):
+    examples, features = data_set(2)
+    evaluate(DoubtingReader([0.25, 0.5]), examples, features).save(tmp_path)
+    written = json.loads((tmp_path / "na_prob.json").read_text())
+    assert written == {"q0": 0.25, "q1": 0.5}

@@ -1,6 +1,7 @@
 """Tests of qanet.serving.any_shape."""
 
 import numpy as np
+import pytest
 
 from qanet.serving.any_shape import any_shape, any_shape_reader
 
@@ -37,10 +38,12 @@ def test_it_says_what_the_model_says_and_is_traced_once(
             np.testing.assert_allclose(found[name], expected[name], atol=1e-5)
 
 
-def test_the_reader_answers_as_before(trained_reader):
-    expected = trained_reader.answer_many(PAIRS, 3)
+@pytest.mark.parametrize("name", ["trained_reader", "doubting_reader"])
+def test_the_reader_answers_as_before(name, request):
+    reader = request.getfixturevalue(name)
+    expected = reader.answer_many(PAIRS, 3)
 
-    found = any_shape_reader(trained_reader).answer_many(PAIRS, 3)
+    found = any_shape_reader(reader).answer_many(PAIRS, 3)
 
     for some, wanted in zip(found, expected, strict=True):
         assert [(a.start, a.end) for a in some] == [(a.start, a.end) for a in wanted]

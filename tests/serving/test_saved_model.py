@@ -9,6 +9,7 @@ import tensorflow as tf
 from qanet.datasets import windows
 from qanet.datasets.features import build_features
 from qanet.datasets.squad import Example
+from qanet.decoding import decide
 from qanet.serving import saved_model
 
 QUESTION = "Where does Zoë live?"
@@ -44,7 +45,8 @@ def from_reader(reader, pairs, top_k):
     examples = [Example(str(i), q, c, ()) for i, (c, q) in enumerate(pairs)]
     columns = {"answer": [], "start": [], "end": [], "score": []}
     for answers in reader.read(examples, build_features(examples), top_k=top_k):
-        rows = [(a.text, a.start, a.end, a.score) for a in answers]
+        decided = decide(answers, reader.threshold)[:top_k]
+        rows = [(a.text, a.start, a.end, a.score) for a in decided]
         rows += [("", 0, 0, 0.0)] * (top_k - len(rows))
         for name, values in zip(columns, zip(*rows, strict=True), strict=True):
             columns[name].append(list(values))
@@ -94,8 +96,10 @@ def served(door, tmp_path):
     return serve
 
 
-def test_long_contexts_are_read_in_windows(trained_reader, monkeypatch):
+@pytest.mark.parametrize("name", ["trained_reader", "doubting_reader"])
+def test_long_contexts_are_read_in_windows(name, request, monkeypatch):
     """Several windows a context, several batches of windows."""
+    reader = request.getfixturevalue(name)
     monkeypatch.setattr(windows, "READING_WINDOW", 20)
     monkeypatch.setattr(saved_model, "READING_WINDOW", 20)
     monkeypatch.setattr(saved_model, "STRIDE", 10)
@@ -105,13 +109,29 @@ def test_long_contexts_are_read_in_windows(trained_reader, monkeypatch):
     contexts = [" ".join(words[:n]) for n in (1, 8, 9, 14, 15, 16, 22, 23, len(words))]
     pairs = [(context, QUESTION) for context in contexts]
 
-    found = saved_model.StringReader(trained_reader).answer(
+    found = saved_model.StringReader(reader).answer(
         *(tf.constant(column) for column in zip(*pairs, strict=True)), tf.constant(4)
     )
 
     found = {name: value.numpy().tolist() for name, value in found.items()}
     found["answer"] = [[text.decode() for text in row] for row in found["answer"]]
-    check(found, from_reader(trained_reader, pairs, 4))
+    check(found, from_reader(reader, pairs, 4))
+
+
+def test_no_answer_is_said_in_a_process_of_its_own(doubting_reader, tmp_path, served):
+    directory = tmp_path / "1"
+    saved_model.export_saved_model(doubting_reader, directory)
+    pairs = [(context, QUESTION) for context in CONTEXTS]
+    columns = [list(column) for column in zip(*pairs, strict=True)]
+
+    one, several = served(directory, [(*columns, top_k) for top_k in (1, 3)])
+
+    expected = from_reader(doubting_reader, pairs, 1)
+    # Of those that have words, some have an answer and some do not.
+    found = [expected["answer"][i][0] for i in (0, 1, 4, 5)]
+    assert {bool(text) for text in found} == {True, False}, expected["score"]
+    check(one, expected)
+    check(several, from_reader(doubting_reader, pairs, 3))
 
 
 def test_tensors_give_the_logits(exported, trained_reader):

@@ -126,8 +126,31 @@ def test_the_page_loads_nothing_from_elsewhere(client):
     assert client.get("/docs").status_code == 404
 
 
+def test_no_answer_is_an_empty_one(doubting_reader):
+    passage = "Zoë lives in São Paulo."
+    asked = {"question": "Where does Bo’ live?", "passage": passage}
+    body = {"questions": [asked["question"]], "passages": [passage], "top_k": 50}
+    app = make_app(doubting_reader, Explainer(doubting_reader))
+
+    with TestClient(app) as client:
+        (found,) = client.post("/v1/answer", json=body).json()["answers"]
+        told = client.post("/v1/explain", json=asked).json()
+        model = client.get("/v1/model").json()
+
+    (none,) = [answer for answer in found if not answer["text"]]
+    assert (none["passage"], none["start"], none["end"]) == (0, 0, 0)
+    expected = doubting_reader.answer(asked["question"], passage, top_k=50)
+    assert [answer["text"] for answer in found] == [a.text for a in expected]
+    assert model["no_answer"]
+    # What is missing from 1 is the probability of no answer.
+    shares = 1 - np.array([sum(told["start"]), sum(told["end"])])
+    assert (shares > 0.01).all()
+    assert len(told["start"]) == len(told["end"]) == 6
+
+
 def test_model_and_health(client, trained_reader):
     told = client.get("/v1/model").json()
+    assert not told["no_answer"]
     assert told["parameters"] == trained_reader.model.count_params()
     assert told["max_answer_tokens"] == 4
     assert told["limits"]["pairs"] == LIMITS.pairs

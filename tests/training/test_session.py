@@ -2,13 +2,17 @@
 
 import json
 import re
+from dataclasses import replace
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from qanet.datasets.features import build_features
-from qanet.datasets.squad import Example, read_squad
+from qanet.datasets.squad import Example, read_squad, write_squad
 from qanet.decoding import Answer
 from qanet.evaluation.evaluator import evaluate
+from qanet.reader import Reader
 from qanet.run import Run
 from qanet.training.session import Report
 
@@ -99,3 +103,45 @@ def test_output_shows_scores_answers_and_the_run_directory(trained, tiny_files):
             assert gold.removeprefix("gold:").strip() == example.answers[0].text
             assert predicted.removeprefix("predicted:").strip() in example.context
     assert lines[-1] == f"run directory: {trained.directory}"
+
+
+@pytest.fixture(scope="module")
+def doubting_run(door, tiny_arguments, tiny_files, tmp_path_factory):
+    """A run whose training and dev set also have questions without an answer."""
+    directory = tmp_path_factory.mktemp("squad2")
+    arguments = list(tiny_arguments)
+    for split in ("train", "dev"):
+        path = getattr(tiny_files, split)
+        examples = read_squad(path).examples
+        # Of each question another one, of somebody else.
+        none = [
+            replace(e, id=f"{e.id}-none", question="Who?", answers=(), impossible=True)
+            for e in examples
+        ]
+        write_squad(directory / f"{split}.json", examples + none, "2.0")
+        arguments[arguments.index(str(path))] = str(directory / f"{split}.json")
+    process = door(
+        "train.py",
+        *arguments,
+        *("--set", "model.no_answer=true"),
+        *("--output", directory / "run"),
+    )
+    assert process.returncode == 0, process.stderr
+    return SimpleNamespace(directory=directory / "run", output=process.stdout)
+
+
+def test_no_answer_is_trained_and_its_threshold_kept(doubting_run):
+    run = Run(doubting_run.directory)
+    metrics = json.loads(run.metrics_path.read_text())
+    assert (metrics["HasAns_total"], metrics["NoAns_total"]) == (10, 10)
+    assert run.load_threshold() == metrics["threshold"]
+    assert Reader.load(run.directory).threshold == metrics["threshold"]
+    # All are trained on but for the one whose answer is too long.
+    counts = json.loads((run.directory / "data.json").read_text())
+    assert counts["train"]["left_out"] == 1
+    assert counts["train"]["impossible"] == 25
+    logit = np.load(run.weights_path)["no_answer/logit"]
+    assert logit.item() != 0
+    assert (
+        "dev: 20 questions, 5 paragraphs, 10 without an answer" in doubting_run.output
+    )

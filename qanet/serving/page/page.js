@@ -16,6 +16,7 @@ const EXAMPLES = {
 };
 // Columns of the attention table at most; the words around the answer.
 const COLUMNS = 60;
+const NO_ANSWER = "the passage does not answer this";
 
 const find = (id) => document.getElementById(id);
 let asked = 0;
@@ -57,7 +58,7 @@ function showAnswers(answers, choose) {
   const buttons = answers.map((answer, number) => {
     const button = element("button", undefined, { type: "button", "aria-pressed": "false" });
     button.style.setProperty("--share", `${100 * answer.score}%`);
-    button.append(element("span", percent(answer.score)), element("span", answer.text));
+    button.append(element("span", percent(answer.score)), element("span", answer.text || NO_ANSWER));
     button.addEventListener("click", () => pick(number));
     return button;
   });

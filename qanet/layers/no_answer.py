@@ -1,0 +1,27 @@
+"""A logit for "the context does not answer" (Levy et al., 2017)."""
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="qanet")
+class NoAnswerLogit(keras.layers.Layer):
+    """Puts one trained logit before those of the context's tokens.
+
+    Start and end share it. A question is held to have no answer with the probability
+    softmax([b; start])_0 softmax([b; end])_0: the tokens have to outweigh it.
+
+    Input: float logits `(batch, length)`.
+    Output: logits `(batch, 1 + length)`.
+    """
+
+    def build(self, input_shape):
+        self.logit = self.add_weight((1,), initializer="zeros", name="logit")
+
+    def call(self, logits):
+        logit = ops.broadcast_to(self.logit, (ops.shape(logits)[0], 1))
+        return ops.concatenate([logit, logits], axis=-1)
+
+    def compute_output_shape(self, input_shape):
+        batch, length = input_shape
+        return batch, None if length is None else 1 + length
