@@ -1,8 +1,10 @@
 """Files that are written whole or not at all, and arrays read back with care."""
 
+import csv
+import io
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -33,6 +35,15 @@ def write_text(path: Path, text: str) -> None:
     Half a surrogate pair, which a word may be, is written as Python would read it.
     """
     write_file(path, lambda file: file.write(text.encode("utf-8", "surrogatepass")))
+
+
+def write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    """Writes a table, at least one row, with a line of its columns' names."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=rows[0])
+    writer.writeheader()
+    writer.writerows(rows)
+    write_text(path, text.getvalue())
 
 
 def pack_json(value: Any) -> np.ndarray:

@@ -1,5 +1,6 @@
 """Tests of qanet.files."""
 
+import csv
 import os
 
 import numpy as np
@@ -11,6 +12,7 @@ from qanet.files import (
     pack_json,
     read_arrays,
     unpack_json,
+    write_csv,
     write_file,
     write_text,
 )
@@ -99,6 +101,15 @@ def test_text_is_utf_8_without_changes(tmp_path, text):
 def test_any_text(tmp_path, text):
     write_text(tmp_path / "file.txt", text)
     assert (tmp_path / "file.txt").read_bytes() == text.encode()
+
+
+def test_rows_become_a_table(tmp_path):
+    rows = [{"step": 2, "loss": 0.1 + 0.2}, {"step": 4, "loss": 1e-7}]
+    write_csv(tmp_path / "history.csv", rows)
+    with (tmp_path / "history.csv").open(newline="") as file:
+        read = list(csv.DictReader(file))
+    assert [{k: float(v) for k, v in row.items()} for row in read] == rows
+    assert list(read[0]) == ["step", "loss"]
 
 
 @pytest.mark.parametrize("value", [None, 0.1, ["Zoë", "東京", "\ud800"], {"a": [1]}])

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ class Evaluation:
 
     metrics: dict[str, Any]
     answers: dict[str, list[Answer]]
-    no_answer: dict[str, float]
+    no_answer: dict[str, float] = field(default_factory=dict)
 
     def save(self, directory: Path) -> None:
         """Writes `predictions.json`, `nbest.json` and `metrics.json`.

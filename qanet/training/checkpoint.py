@@ -6,7 +6,7 @@ from pathlib import Path
 import keras
 
 from qanet.files import DamagedFile, pack_json, read_arrays, unpack_json
-from qanet.run import assign_variables, save_variables
+from qanet.run import assign_variables, save_variables, training_variables
 
 KEPT = 2
 
@@ -28,23 +28,6 @@ class Progress:
     best_f1: float = -1.0
     evaluations_since_best: int = 0
     history: list[dict[str, float]] = field(default_factory=list)
-
-
-def training_variables(model: keras.Model) -> dict[str, keras.Variable]:
-    """All that changes in training: weights, seeds, optimizer state and averages.
-
-    Their paths will not do as names: Keras counts layers through, from model to model.
-    """
-    frozen = {id(variable) for variable in model.non_trainable_weights}
-    groups = {
-        "model": [v for v in model.variables if id(v) not in frozen],
-        "optimizer": model.optimizer.variables,
-    }
-    return {
-        f"{group}/{i}/{variable.name}": variable
-        for group, variables in groups.items()
-        for i, variable in enumerate(variables)
-    }
 
 
 def save_checkpoint(directory: Path, model: keras.Model, progress: Progress) -> None:

@@ -1,8 +1,6 @@
 """The training loop: rounds of steps, each closed by an evaluation and a checkpoint."""
 
 import contextlib
-import csv
-import io
 import math
 import time
 
@@ -19,7 +17,7 @@ from qanet.datasets.training_data import TrainingData
 from qanet.datasets.windows import training_windows
 from qanet.errors import UserError
 from qanet.evaluation.evaluator import evaluate
-from qanet.files import write_text
+from qanet.files import write_csv
 from qanet.models.registry import forward_flops
 from qanet.reader import Reader
 from qanet.run import Run, build_run_model, embedding_sizes
@@ -115,7 +113,7 @@ class Trainer:
                 row = self._round(report)
                 report.show_f1(row["f1"])
                 if self.is_chief:
-                    self._write_history()
+                    write_csv(self.run.history_path, self.progress.history)
                     for name, value in row.items():
                         if name != "step":
                             writer.add_scalar(name, value, row["step"])
@@ -206,13 +204,6 @@ class Trainer:
     def _exhausted(self) -> bool:
         patience = self.config.training.patience
         return bool(patience) and self.progress.evaluations_since_best >= patience
-
-    def _write_history(self) -> None:
-        text = io.StringIO()
-        writer = csv.DictWriter(text, fieldnames=self.progress.history[0])
-        writer.writeheader()
-        writer.writerows(self.progress.history)
-        write_text(self.run.history_path, text.getvalue())
 
 
 def _number(scalar) -> float:

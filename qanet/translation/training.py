@@ -1,7 +1,5 @@
 """Training of a translation model, and how well it translates."""
 
-import csv
-import io
 import json
 import time
 from collections.abc import Sequence
@@ -12,8 +10,15 @@ from keras import ops
 from tqdm import tqdm
 
 from qanet.errors import UserError
-from qanet.files import DamagedFile, pack_json, read_arrays, unpack_json, write_text
-from qanet.run import assign_variables, save_variables
+from qanet.files import (
+    DamagedFile,
+    pack_json,
+    read_arrays,
+    unpack_json,
+    write_csv,
+    write_text,
+)
+from qanet.run import assign_variables, save_variables, training_variables
 from qanet.translation.config import TrainingConfig, TranslationConfig
 from qanet.translation.neural import (
     NeuralTranslator,
@@ -167,10 +172,12 @@ def _fit(
                 "held_out_loss": _loss(model, held_out),
             }
             history.append(row)
-            _write_history(run, history)
+            write_csv(run.history_path, history)
             run.save_weights(model)
             save_variables(
-                run.checkpoint_path, _state(model), history=pack_json(history)
+                run.checkpoint_path,
+                training_variables(model),
+                history=pack_json(history),
             )
 
 
@@ -184,22 +191,12 @@ def _loss(model: keras.Model, batches: PairBatches) -> float:
     return total / count
 
 
-def _state(model: keras.Model) -> dict[str, keras.Variable]:
-    """All that changes in training: weights, seeds and the optimizer's state."""
-    groups = {"model": model.variables, "optimizer": model.optimizer.variables}
-    return {
-        f"{group}/{i}/{variable.name}": variable
-        for group, variables in groups.items()
-        for i, variable in enumerate(variables)
-    }
-
-
 def _restore(run: TranslationRun, model: keras.Model) -> list[dict[str, float]]:
     """Loads the checkpoint, if there is one; gives its history."""
     try:
         arrays = read_arrays(run.checkpoint_path)
         history = unpack_json(arrays.pop("history"))
-        assign_variables(_state(model), arrays)
+        assign_variables(training_variables(model), arrays)
     except FileNotFoundError:
         return []
     except (OSError, DamagedFile, KeyError, ValueError) as error:
@@ -208,14 +205,6 @@ def _restore(run: TranslationRun, model: keras.Model) -> list[dict[str, float]]:
             "start anew"
         ) from None
     return history
-
-
-def _write_history(run: TranslationRun, history: list[dict[str, float]]) -> None:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=history[0])
-    writer.writeheader()
-    writer.writerows(history)
-    write_text(run.history_path, text.getvalue())
 
 
 def _bleu_library():

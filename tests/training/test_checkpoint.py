@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qanet.config import Config
+from qanet.run import training_variables
 from qanet.training.checkpoint import (
     Progress,
     restore_checkpoint,
     save_checkpoint,
-    training_variables,
 )
 from qanet.training.trainer import compile_model
 
