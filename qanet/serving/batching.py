@@ -12,7 +12,8 @@ class Batcher:
     """Collects items until a batch is full or the first has waited long enough.
 
     One thread computes, so that clients never compete for the processor: while it
-    works, the next batch fills up.
+    works, the next batch fills up. An item waits for others only after a batch of
+    several: a lone client would wait in vain.
 
     Args:
         work: computes the results of a batch of items, in their order.
@@ -48,10 +49,10 @@ class Batcher:
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
-        running = True
+        running, wait = True, 0.0
         while running:
             batch = [await self._queue.get()]
-            deadline = loop.time() + self.wait
+            deadline = loop.time() + wait
             while batch[-1] is not None and len(batch) < self.batch_size:
                 try:
                     async with asyncio.timeout_at(deadline):
@@ -61,6 +62,7 @@ class Batcher:
             if batch[-1] is None:
                 running = False
                 batch.pop()
+            wait = self.wait if len(batch) > 1 else 0.0
             # A client that went away has cancelled its future.
             batch = [entry for entry in batch if not entry[1].cancelled()]
             if batch:

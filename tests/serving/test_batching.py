@@ -54,8 +54,28 @@ def test_a_batch_that_is_full_does_not_wait():
     assert run(work, talk, wait=3600) == [0, 2, 4, 6]
 
 
-def test_a_lone_item_waits_no_longer_than_the_deadline():
-    assert run(Doubler(), lambda batcher: batcher.submit([3]), wait=0.01) == [6]
+def test_a_lone_client_does_not_wait():
+    async def talk(batcher):
+        return [await batcher.submit([i]) for i in range(3)]
+
+    assert run(Doubler(), talk, wait=3600) == [[0], [2], [4]]
+
+
+def test_among_several_an_item_waits_for_others_until_the_deadline():
+    work = Doubler()
+
+    async def talk(batcher):
+        await batcher.submit([0, 1])
+        first = asyncio.create_task(batcher.submit([2]))
+        for _ in range(9):  # Until the batcher waits.
+            await asyncio.sleep(0)
+        second = asyncio.create_task(batcher.submit([3]))
+        await asyncio.gather(first, second)
+        # Nobody comes.
+        return await batcher.submit([4])
+
+    assert run(work, talk, wait=0.05) == [8]
+    assert work.batches == [[0, 1], [2, 3], [4]]
 
 
 def test_while_one_batch_is_computed_the_next_fills_up():
