@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import statistics
+import tempfile
 from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -25,6 +26,7 @@ from qanet.augmentation.paraphrase import Passage, Settings, passages, spread
 from qanet.datasets.squad import read_squad
 from qanet.evaluation.metrics import f1_score
 from qanet.files import write_text
+from qanet.translation.cache import CachedTranslator, TranslationCache
 from qanet.translation.translator import open_translator
 
 THRESHOLDS = (0.6, 0.7, 0.75, 0.8, 0.9)
@@ -34,16 +36,26 @@ RIGHT = 0.8
 
 
 def measure(
-    originals: list[Passage], forward: str, backward: str, matching: str
-) -> Augmented:
-    """Augments with every answer kept, however unlike the old one it is."""
-    return augment(
-        originals,
-        open_translator(forward),
-        open_translator(backward),
-        Settings(matching=matching, threshold=0.0),
-        progress=True,
-    )
+    originals: list[Passage], forward: str, backward: str, cache: TranslationCache
+) -> dict[str, Augmented]:
+    """Augments with every answer kept, however unlike the old one it is.
+
+    Returns:
+        The result by the way of finding answers. All have the same translations, which
+        the first one makes.
+    """
+    translators = [
+        CachedTranslator(open_translator(name), cache) for name in (forward, backward)
+    ]
+    return {
+        matching: augment(
+            originals,
+            *translators,
+            Settings(matching=matching, threshold=0.0),
+            progress=True,
+        )
+        for matching in MATCHERS
+    }
 
 
 def kept_shares(result: Augmented) -> dict[str, float]:
@@ -114,23 +126,26 @@ def main() -> None:
     parser.add_argument("--output", type=Path, metavar="FILE")
     options = parser.parse_args()
     originals = spread(passages(read_squad(options.train).examples), options.contexts)
+    with tempfile.TemporaryDirectory() as directory:
+        cache = TranslationCache(Path(directory) / "translations.sqlite")
+        results = measure(originals, options.forward, options.backward, cache)
+        cache.close()
+    first = next(iter(results.values()))
     report = {
         "translators": [options.forward, options.backward],
         "contexts": len(originals),
+        "questions": first.counts["questions"],
+        **{key: n for key, n in first.counts.items() if key.startswith("sentences")},
+        "sentences_per_second": round(first.sentences_per_second, 1),
+        "edit_distance": round(first.edit_distance, 4),
     }
     reader = None
     if options.reader:
         from qanet.reader import Reader
 
         reader = Reader.load(options.reader)
-    for matching in MATCHERS:
-        result = measure(originals, options.forward, options.backward, matching)
+    for matching, result in results.items():
         report[matching] = {
-            "sentences": result.counts["sentences"],
-            "sentences_unchanged": result.counts["sentences_unchanged"],
-            "sentences_per_second": round(result.sentences_per_second, 1),
-            "edit_distance": round(result.edit_distance, 4),
-            "questions": result.counts["questions"],
             "exact_share": round(result.exact_share, 4),
             "kept_share": kept_shares(result),
         }
