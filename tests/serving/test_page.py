@@ -87,6 +87,28 @@ def test_probabilities_and_attention_are_shown(page):
     assert len(table.find_elements(By.CSS_SELECTOR, "tbody td")) == 4 * len(words)
 
 
+# In the place of a reader that knows it: no answer first, then the first word.
+SAYS_NO_ANSWER = """
+const fetched = window.fetch;
+window.fetch = (path, options) => path != "v1/answer" ? fetched(path, options) :
+  Promise.resolve(new Response(JSON.stringify({answers: [[
+    {text: "", passage: 0, start: 0, end: 0, score: 0.75},
+    {text: "Zoë", passage: 0, start: 0, end: 3, score: 0.25},
+  ]]})));
+"""
+
+
+def test_no_answer_is_said_in_words_and_marks_none(page):
+    page.execute_script(SAYS_NO_ANSWER)
+    ask(page, PASSAGE, "Who was born in 1984?")
+    wait(page, lambda: len(answers(page)) == 2)
+    assert "does not answer" in answers(page)[0].text
+    assert "75.0 %" in answers(page)[0].text
+    assert chosen(page) == []
+    answers(page)[1].send_keys(Keys.SPACE)
+    assert chosen(page) == ["Zoë"]
+
+
 def test_what_the_server_refuses_is_told(page):
     ask(page, " ", "Who?")
     status = page.find_element(By.ID, "status")
