@@ -1,5 +1,6 @@
 """Tests of qanet.commands.serve."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -8,38 +9,95 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 
 import pytest
 
 from qanet import cli
 from qanet.commands import serve
 
+QUESTION, PASSAGE = "Where does Zoë live?", "Zoë lives in São Paulo."
+CLIENTS = 4
 
-def test_serve_answers_on_loopback_until_it_is_told_to_stop(trained, trained_reader):
-    command = [sys.executable, "-m", "qanet", "serve", "--port", "0"]
+
+@contextlib.contextmanager
+def serving(directory, port=0):
+    """A server in a process of its own, and its address."""
+    command = [sys.executable, "-m", "qanet", "serve", "--model", str(directory)]
     with subprocess.Popen(
-        [*command, "--model", str(trained.directory)],
+        [*command, "--port", str(port)],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
         env=os.environ | {"CUDA_VISIBLE_DEVICES": "-1"},
     ) as process:
         try:
-            address = re.search(
-                r"http://(127\.0\.0\.1):(\d+)", process.stdout.readline()
-            )
-            # The socket is open before the reader is loaded: who comes early waits.
-            connection = http.client.HTTPConnection(*address.groups(), timeout=300)
-            question, passage = "Where does Zoë live?", "Zoë lives in São Paulo."
-            body = json.dumps({"questions": [question], "passages": [passage]})
-            headers = {"Content-Type": "application/json"}
-            connection.request("POST", "/v1/answer", body, headers)
-            ((answer,),) = json.load(connection.getresponse())["answers"]
-            connection.close()
-            assert answer["text"] == trained_reader.answer(question, passage).text
+            said = re.search(r"http://(127\.0\.0\.1):(\d+)", process.stdout.readline())
+            yield process, said.groups()
         finally:
-            process.send_signal(signal.SIGTERM)
+            process.kill()
+
+
+def ask(address):
+    """The text of one answer."""
+    # The socket is open before the reader is loaded: who comes early waits.
+    connection = http.client.HTTPConnection(*address, timeout=300)
+    with contextlib.closing(connection):
+        body = json.dumps({"questions": [QUESTION], "passages": [PASSAGE]})
+        headers = {"Content-Type": "application/json"}
+        connection.request("POST", "/v1/answer", body, headers)
+        response = connection.getresponse()
+        assert response.status == 200
+        ((answer,),) = json.load(response)["answers"]
+        return answer["text"]
+
+
+class Client(threading.Thread):
+    """Asks one question after the other until the server is gone."""
+
+    def __init__(self, address):
+        super().__init__()
+        self.address = address
+        self.answers = []
+        self.busy = threading.Event()
+        self.start()
+
+    def run(self):
+        try:
+            while True:
+                self.answers.append(ask(self.address))
+                if len(self.answers) == 3:
+                    self.busy.set()
+        except (OSError, http.client.HTTPException) as error:
+            self.error = error
+
+
+def stopped_under_load(process, address, number):
+    """Sends a signal while clients ask; gives what they were answered."""
+    clients = [Client(address) for _ in range(CLIENTS)]
+    for client in clients:
+        assert client.busy.wait(60)
+    process.send_signal(number)
+    for client in clients:
+        client.join(60)
+        # Whoever got no answer was told so.
+        assert client.error
+    return {answer for client in clients for answer in client.answers}
+
+
+def test_serve_stops_and_starts_under_load_and_no_client_is_left_without_word(
+    trained, trained_reader
+):
+    expected = trained_reader.answer(QUESTION, PASSAGE).text
+    with serving(trained.directory) as (process, address):
+        assert ask(address) == expected
+        assert stopped_under_load(process, address, signal.SIGTERM) == {expected}
         assert process.wait(60) in (0, -signal.SIGTERM)
+    # At once, and at the same place.
+    with serving(trained.directory, address[1]) as (process, again):
+        assert again == address
+        assert ask(address) == expected
+        assert stopped_under_load(process, address, signal.SIGKILL) == {expected}
 
 
 def test_connections_send_at_once():
