@@ -104,12 +104,21 @@ def evaluate(
         }
         threshold = reader.threshold
         if choose_threshold:
-            spans = {id: decide(ranked, 1.0)[0].text for id, ranked in by_id.items()}
-            metrics = squad_v2(chosen_examples, spans, no_answer)
-            threshold = metrics["best_f1_thresh"]
+            threshold = _best_threshold(chosen_examples, by_id, no_answer)
         by_id = {id: decide(ranked, threshold) for id, ranked in by_id.items()}
         settings = {"threshold": threshold}
     by_id = {id: ranked[:top_k] for id, ranked in by_id.items()}
     predictions = {id: ranked[0].text for id, ranked in by_id.items()}
     metrics = score(chosen_examples, predictions) | settings
     return Evaluation(metrics, by_id, no_answer)
+
+
+def _best_threshold(
+    examples: Sequence[Example],
+    answers: dict[str, list[Answer]],
+    no_answer: dict[str, float],
+) -> float:
+    """The threshold of no answer with the highest F1, officially computed."""
+    # No probability is above 1, so spans alone.
+    spans = {id: decide(ranked, 1.0)[0].text for id, ranked in answers.items()}
+    return squad_v2(examples, spans, no_answer)["best_f1_thresh"]
