@@ -10,6 +10,7 @@
 Every mistake of a client is answered in one shape, `{"error": {"code", "message"}}`.
 """
 
+import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -35,6 +36,9 @@ log = logging.getLogger("qanet.serving")
 # Seconds that a question waits for others to be read with.
 WAIT = 0.005
 
+# Told to whom the server has no time for.
+RETRY = {"Retry-After": "1"}
+
 PAGE_DIRECTORY = Path(__file__).parent / "page"
 PAGE = {"/": "index.html", "/page.css": "page.css", "/page.js": "page.js"}
 
@@ -46,6 +50,7 @@ CODES = {
     415: "unsupported_media_type",
     422: "invalid",
     429: "too_many_requests",
+    503: "overloaded",
     500: "internal",
 }
 
@@ -63,6 +68,7 @@ class Limits:
         top_k: answers to a question.
         answer_tokens: tokens of an answer.
         pending: requests that are worked on or wait; more are refused with 429.
+        seconds: time for an answer; a request that takes longer is given up with 503.
     """
 
     body_bytes: int = 2_000_000
@@ -73,6 +79,7 @@ class Limits:
     top_k: int = 50
     answer_tokens: int = 100
     pending: int = 64
+    seconds: int = 60
 
 
 def _with_a_token(text: str) -> str:
@@ -220,7 +227,7 @@ def make_app(
         await batcher.stop()
         await explaining.stop()
 
-    errors = {code: {"model": ErrorBody} for code in (400, 413, 415, 422, 429)}
+    errors = {code: {"model": ErrorBody} for code in (400, 413, 415, 422, 429, 503)}
     app = FastAPI(
         title="qanet",
         version=__version__,
@@ -242,7 +249,7 @@ def make_app(
         passages = tuple(question.passages)
         settings = (question.top_k, question.max_answer_tokens)
         jobs = [(text, passages, *settings) for text in question.questions]
-        found = await batcher.submit(jobs)
+        found = await _in_time(batcher.submit(jobs), limits)
         return Answers(
             answers=[
                 [
@@ -263,7 +270,8 @@ def make_app(
     async def explain(asked: Asked) -> Explained:
         """What the answer to one question on one short passage comes from."""
         try:
-            (explanation,) = await explaining.submit([(asked.question, asked.passage)])
+            job = explaining.submit([(asked.question, asked.passage)])
+            (explanation,) = await _in_time(job, limits)
         except UserError as error:
             raise HTTPException(422, str(error)) from None
         return Explained(**vars(explanation))
@@ -298,6 +306,16 @@ def _sender(name: str) -> Callable[[], Awaitable[FileResponse]]:
     return send
 
 
+async def _in_time(results: Awaitable[list], limits: Limits) -> list:
+    """The results, unless they take too long; then what has not begun never does."""
+    try:
+        async with asyncio.timeout(limits.seconds):
+            return await results
+    except TimeoutError:
+        message = f"no answer within {limits.seconds} seconds; try again later"
+        raise HTTPException(503, message, RETRY) from None
+
+
 def _check_limits(question: Question, limits: Limits) -> None:
     passages, questions = len(question.passages), len(question.questions)
     characters = sum(map(len, question.passages))
@@ -327,7 +345,7 @@ class _Gate:
             return
         if self.pending >= self.limits.pending:
             response = _error(429, "too many requests at a time; try again soon")
-            response.headers["Retry-After"] = "1"
+            response.headers.update(RETRY)
             await response(scope, receive, send)
             return
         self.pending += 1

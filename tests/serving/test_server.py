@@ -255,6 +255,18 @@ def test_too_many_at_a_time_are_refused_and_the_others_finished():
     assert [response.status_code for response in accepted] == [200]
 
 
+def test_what_takes_too_long_is_given_up():
+    reader = Slow()
+    with TestClient(make_app(reader, None, replace(LIMITS, seconds=0.05))) as client:
+        for _ in range(2):
+            late = client.post("/v1/answer", json=ASKED)
+            check_error(late, 503, "overloaded", "0.05 seconds")
+            assert late.headers["Retry-After"] == "1"
+        reader.go_on.set()
+    # The second was never begun.
+    assert reader.asked == [1]
+
+
 def test_a_failure_tells_the_client_nothing_of_the_inside(caplog):
     reader = Slow()
     reader.go_on.set()
