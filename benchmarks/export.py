@@ -4,13 +4,16 @@
         [--questions 1000] [--output benchmarks/results/export-parity.json]
     python benchmarks/export.py latency --model RUN_DIR [--preset qanet] \
         [--output benchmarks/results/export-latency.json]
+    python benchmarks/export.py processes --model RUN_DIR [--preset qanet] \
+        [--output benchmarks/results/export-processes.json]
 
 `parity` answers a data set with the reader and with its SavedModel and counts equal
 answers; with the LiteRT files and with ONNX it compares logits and scores. `latency`
 times one question on 150 and on 400 tokens in each form, and an encoder of the size of
-BERT-base beside them (random weights; needs PyTorch, else it is left out); start-up and
-memory are those of a process that does nothing else. With `--preset` the model is that
-preset, untrained, on the run's vocabulary.
+BERT-base beside them (random weights; needs PyTorch, else it is left out). `processes`
+tells time and memory of a process that loads one form, answers one question and ends;
+for the forms that take text also on a text of a million characters. With `--preset` the
+model is that preset, untrained, on the run's vocabulary.
 """
 
 import argparse
@@ -30,7 +33,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import numpy as np
 
-from qanet.config import Config, load_preset
+from qanet.config import load_preset
 from qanet.datasets.batches import BatchMaker
 from qanet.datasets.features import build_features
 from qanet.datasets.plans import plan_reading
@@ -43,6 +46,7 @@ from qanet.run import Run, build_run_model
 from qanet.serving.any_shape import any_shape_reader
 
 LENGTHS = (150, 400)
+BOOK_CHARACTERS = 1_000_000
 QUESTION = "Who opened the old museum by the sea in 1984 ?"
 BATCH = 32
 Predict = Callable[[dict], dict]
@@ -226,36 +230,29 @@ def encoder_of_bert_base() -> Callable[[int], Callable[[], object]] | None:
 
 def latency(options: argparse.Namespace) -> dict:
     """Milliseconds of one question in each form, all of them in turn."""
-    run = Run(options.model)
-    vocabulary = run.load_vocabulary()
-    config = load_preset(options.preset) if options.preset else run.load_config()
     with tempfile.TemporaryDirectory() as temporary:
-        made = _run_of(run, config, vocabulary, Path(temporary) / "run")
+        made, paths = _made(options, Path(temporary))
         reader = any_shape_reader(Reader.load(made.directory))
-        paths = export_all(reader, Path(temporary))
         result = {
             "preset": options.preset,
             "parameters": int(reader.model.count_params()),
             "cores": os.cpu_count(),
             "mebibytes": {name: mebibytes(path) for name, path in paths.items()},
             "milliseconds": _milliseconds(reader, paths, options.rounds),
-            "process": {
-                name: _process(name, path)
-                for name, path in {"keras": made.directory, **paths}.items()
-            },
         }
     return result
 
 
-def _run_of(run: Run, config: Config, vocabulary, directory: Path) -> Run:
-    """The run itself, or one with another model on its vocabulary."""
-    if run.load_config() == config:
-        return run
-    made = Run(directory)
-    made.save_config(config)
-    vocabulary.save(made.vocabulary_directory)
-    made.save_weights(build_run_model(config, vocabulary))
-    return made
+def _made(options: argparse.Namespace, directory: Path) -> tuple[Run, dict[str, Path]]:
+    """The run, or one with another model on its vocabulary, and its forms."""
+    run = Run(options.model)
+    if options.preset:
+        vocabulary, config = run.load_vocabulary(), load_preset(options.preset)
+        run = Run(directory / "run")
+        run.save_config(config)
+        vocabulary.save(run.vocabulary_directory)
+        run.save_weights(build_run_model(config, vocabulary))
+    return run, export_all(Reader.load(run.directory), directory)
 
 
 def context_of(vocabulary, tokens: int) -> str:
@@ -317,25 +314,46 @@ def _milliseconds(reader: Reader, paths: dict[str, Path], rounds: int) -> dict:
     return result
 
 
-def _process(name: str, path: Path) -> dict:
-    """Seconds to a first answer and memory of a process of its own."""
+def processes(options: argparse.Namespace) -> dict:
+    """Start-up and memory of a process that asks one form once, also of a book."""
+    with tempfile.TemporaryDirectory() as temporary:
+        made, paths = _made(options, Path(temporary))
+        texts = {"passage": " ".join(["The museum was opened by Anna Kov ."] * 20)}
+        words = made.load_vocabulary()
+        texts["book"] = context_of(words, BOOK_CHARACTERS // 4)[:BOOK_CHARACTERS]
+        for name, text in texts.items():
+            (Path(temporary) / name).write_text(text, encoding="utf-8")
+        result = {"cores": os.cpu_count(), "book_characters": BOOK_CHARACTERS}
+        for form, path in {"keras": made.directory, **paths}.items():
+            # Of the network alone a program splits the text.
+            asked = texts if form in ("keras", "saved_model") else ("passage",)
+            result[form] = {
+                name: _process(form, path, Path(temporary) / name) for name in asked
+            }
+            print(form, result[form], flush=True)
+    return result
+
+
+def _process(form: str, path: Path, text: Path) -> dict:
+    """Seconds to the answer and memory of a process of its own."""
     begin = time.perf_counter()
+    arguments = ["first", "--form", form, "--path", path, "--text", text]
     process = subprocess.run(
-        [sys.executable, __file__, "first", "--form", name, "--path", path],
+        [sys.executable, __file__, *arguments],
         capture_output=True,
         text=True,
         check=True,
     )
     seconds = time.perf_counter() - begin
     return {
-        "seconds_to_first_answer": round(seconds, 1),
+        "seconds": round(seconds, 1),
         "peak_mebibytes": round(float(process.stdout.splitlines()[-1])),
     }
 
 
 def first(options: argparse.Namespace) -> float:
     """Loads one form, asks once, and tells the memory of the process."""
-    text = " ".join(["The museum was opened by Anna Kov ."] * 20)
+    text = options.text.read_text(encoding="utf-8")
     if options.form == "saved_model":
         saved_model(options.path)([text], [QUESTION])
     elif options.form == "keras":
@@ -357,7 +375,7 @@ def main() -> None:
     """Parses the options, measures, prints and writes the JSON."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     actions = parser.add_subparsers(required=True)
-    for action in (parity, latency):
+    for action in (parity, latency, processes):
         command = actions.add_parser(action.__name__)
         command.add_argument("--model", required=True, metavar="RUN_DIR")
         command.add_argument("--output", type=Path)
@@ -367,10 +385,12 @@ def main() -> None:
             command.add_argument("--questions", type=int, default=0)
         else:
             command.add_argument("--preset")
+        if action is latency:
             command.add_argument("--rounds", type=int, default=40)
-    command = actions.add_parser("first", help="of one form; used by latency")
+    command = actions.add_parser("first", help="of one form; used by processes")
     command.add_argument("--form")
     command.add_argument("--path", type=Path)
+    command.add_argument("--text", type=Path)
     command.set_defaults(action=first, output=None)
     options = parser.parse_args()
     text = json.dumps(options.action(options), ensure_ascii=False)
