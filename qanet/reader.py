@@ -240,15 +240,16 @@ class Reader:
         ) as bar:
             for batch in self._plan(features, windows):
                 outputs = self.predict(maker.inputs(batch))
-                both = np.stack([outputs["start_logits"], outputs["end_logits"]], 1)
+                real = batch.items != NO_ITEM
+                items = batch.items[real]
+                both = [outputs[name][real] for name in ("start_logits", "end_logits")]
+                both = np.stack(both, axis=1)
                 if self.config.model.no_answer:
-                    none, both = both[:, :, 0].sum(axis=1), both[:, :, 1:]
-                    real = batch.items != NO_ITEM
-                    no_answer[batch.items[real]] = none[real]
-                for row, item in enumerate(batch.items):
-                    if item != NO_ITEM:
-                        logits[item] = both[row, :, : windows.lengths[item]]
-                bar.update(int((batch.items != NO_ITEM).sum()))
+                    no_answer[items] = both[:, :, 0].sum(axis=1)
+                    both = both[:, :, 1:]
+                for item, of_item in zip(items, both, strict=True):
+                    logits[item] = of_item[:, : windows.lengths[item]]
+                bar.update(len(items))
         return logits, no_answer
 
 
