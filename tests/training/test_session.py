@@ -3,7 +3,6 @@
 import json
 import re
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from qanet.decoding import Answer
 from qanet.evaluation.evaluator import evaluate
 from qanet.reader import Reader
 from qanet.run import Run
-from qanet.training.session import Report
+from qanet.training.session import Report, train_run
 
 
 @pytest.mark.parametrize(
@@ -105,34 +104,32 @@ def test_output_shows_scores_answers_and_the_run_directory(trained, tiny_files):
     assert lines[-1] == f"run directory: {trained.directory}"
 
 
-@pytest.fixture(scope="module")
-def doubting_run(door, tiny_arguments, tiny_files, tmp_path_factory):
-    """A run whose training and dev set also have questions without an answer."""
-    directory = tmp_path_factory.mktemp("squad2")
-    arguments = list(tiny_arguments)
+@pytest.fixture
+def doubting_config(tiny_config, tiny_files, tmp_path):
+    """Trains and evaluates also on questions without an answer."""
+    files = {}
     for split in ("train", "dev"):
-        path = getattr(tiny_files, split)
-        examples = read_squad(path).examples
-        # Of each question another one, of somebody else.
+        examples = read_squad(getattr(tiny_files, split)).examples
         none = [
             replace(e, id=f"{e.id}-none", question="Who?", answers=(), impossible=True)
             for e in examples
         ]
-        write_squad(directory / f"{split}.json", examples + none, "2.0")
-        arguments[arguments.index(str(path))] = str(directory / f"{split}.json")
-    process = door(
-        "train.py",
-        *arguments,
-        *("--set", "model.no_answer=true"),
-        *("--output", directory / "run"),
+        files[split] = str(tmp_path / f"{split}.json")
+        write_squad(files[split], examples + none, "2.0")
+    return tiny_config.model_copy(
+        update={
+            "data": tiny_config.data.model_copy(update=files),
+            "model": tiny_config.model.model_copy(update={"no_answer": True}),
+            "training": tiny_config.training.model_copy(update={"steps": 2}),
+        }
     )
-    assert process.returncode == 0, process.stderr
-    return SimpleNamespace(directory=directory / "run", output=process.stdout)
 
 
-def test_no_answer_is_trained_and_its_threshold_kept(doubting_run):
-    run = Run(doubting_run.directory)
+def test_no_answer_is_trained_and_its_threshold_kept(doubting_config, tmp_path, capsys):
+    run = Run(tmp_path / "run")
+    report = train_run(doubting_config, run)
     metrics = json.loads(run.metrics_path.read_text())
+    assert report.metrics == metrics
     assert (metrics["HasAns_total"], metrics["NoAns_total"]) == (10, 10)
     assert run.load_threshold() == metrics["threshold"]
     assert Reader.load(run.directory).threshold == metrics["threshold"]
@@ -140,8 +137,8 @@ def test_no_answer_is_trained_and_its_threshold_kept(doubting_run):
     counts = json.loads((run.directory / "data.json").read_text())
     assert counts["train"]["left_out"] == 1
     assert counts["train"]["impossible"] == 25
-    logit = np.load(run.weights_path)["no_answer/logit"]
-    assert logit.item() != 0
+    assert np.load(run.weights_path)["no_answer/logit"].item() != 0
     assert (
-        "dev: 20 questions, 5 paragraphs, 10 without an answer" in doubting_run.output
+        "dev: 20 questions, 5 paragraphs, 10 without an answer"
+        in capsys.readouterr().out
     )
