@@ -1,7 +1,8 @@
 """What a reader answers, and how fast, in each of its exported forms.
 
     python benchmarks/export.py parity --model RUN_DIR --data dev-v1.1.json \
-        [--questions 1000] [--output benchmarks/results/export-parity.json]
+        [--questions 1000] [--forms saved_model onnx] \
+        [--output benchmarks/results/export-parity.json]
     python benchmarks/export.py latency --model RUN_DIR [--preset qanet] \
         [--output benchmarks/results/export-latency.json]
     python benchmarks/export.py processes --model RUN_DIR [--preset qanet] \
@@ -79,6 +80,10 @@ def onnx(path: Path) -> Predict:
     return lambda inputs: dict(zip(names, session.run(None, inputs), strict=True))
 
 
+NETWORKS = {"litert": litert, "litert_int8": litert, "onnx": onnx}
+FORMS = ("saved_model", *NETWORKS)
+
+
 def saved_model(path: Path) -> Callable[[list[str], list[str], int], dict]:
     """The signature of a SavedModel, strings in and answers out."""
     import tensorflow as tf
@@ -136,10 +141,13 @@ def parity(options: argparse.Namespace) -> dict:
             "data": Path(options.data).name,
             "questions": count,
             "keras": expected.metrics,
-            "saved_model": _string_parity(paths["saved_model"], examples, wanted),
         }
-        for name, load in (("litert", litert), ("litert_int8", litert), ("onnx", onnx)):
-            predict = load(paths[name])
+        if "saved_model" in options.forms:
+            result["saved_model"] = _string_parity(
+                paths["saved_model"], examples, wanted
+            )
+        for name in [form for form in options.forms if form in NETWORKS]:
+            predict = NETWORKS[name](paths[name])
             other = Reader(None, reader.vocabulary, reader.config, predict, True)
             found = evaluate(other, examples, features, progress=name)
             got = [found.answers[example.id][0] for example in examples]
@@ -383,6 +391,7 @@ def main() -> None:
         if action is parity:
             command.add_argument("--data", required=True)
             command.add_argument("--questions", type=int, default=0)
+            command.add_argument("--forms", nargs="+", choices=FORMS, default=FORMS)
         else:
             command.add_argument("--preset")
         if action is latency:

@@ -52,14 +52,18 @@ def script(monkeypatch, trained_reader, tmp_path):
         return answer
 
     monkeypatch.setitem(names, "export_all", export_all)
-    monkeypatch.setitem(names, "litert", lambda path: trained_reader.predict)
-    monkeypatch.setitem(names, "onnx", other)
+    networks = dict.fromkeys(
+        ("litert", "litert_int8"), lambda path: trained_reader.predict
+    )
+    monkeypatch.setitem(names, "NETWORKS", networks | {"onnx": other})
     monkeypatch.setitem(names, "saved_model", strings)
     return names
 
 
 def test_parity_counts_what_differs(script, trained_reader, tiny_files):
-    options = SimpleNamespace(model="run", data=tiny_files.dev, questions=8)
+    options = SimpleNamespace(
+        model="run", data=tiny_files.dev, questions=8, forms=script["FORMS"]
+    )
 
     told = script["parity"](options)
 
