@@ -68,14 +68,22 @@ class Reader:
         self.threshold = threshold
 
     @classmethod
-    def load(cls, run: str | os.PathLike) -> Self:
+    def load(cls, run: str | os.PathLike, precision: str | None = None) -> Self:
         """Loads the reader that a run directory holds.
+
+        Args:
+            run: the run directory.
+            precision: as `training.precision`, what to compute in; by default what it
+                was trained in.
 
         Raises:
             UserError: it is not a run directory, or something in it is damaged.
         """
         run = Run(run)
         config = run.load_config()
+        if precision:
+            training = config.training.model_copy(update={"precision": precision})
+            config = config.model_copy(update={"training": training})
         vocabulary = run.load_vocabulary()
         model = run.load_model(config, vocabulary)
         return cls(model, vocabulary, config, threshold=run.load_threshold())

@@ -75,6 +75,14 @@ def test_model_is_rebuilt_from_the_run_directory_alone(
     assert actual.score == pytest.approx(expected.score, rel=1e-4)
 
 
+def test_a_reader_may_compute_in_another_precision_than_it_was_trained_in(run):
+    edit_config(run, lambda config: config["training"].update(precision="bfloat16"))
+    for precision, expected in ((None, "bfloat16"), ("float32", "float32")):
+        reader = Reader.load(run.directory, precision=precision)
+        assert reader.model.get_layer("attended").compute_dtype == expected
+        assert reader.config.training.precision == expected
+
+
 def test_missing_directory(tmp_path):
     message = refused(Run(tmp_path / "nowhere"))
     assert "not a run directory" in message

@@ -44,7 +44,8 @@ def _run(options: argparse.Namespace) -> None:
             f"export needs the TensorFlow backend, not {keras.backend.backend()}; "
             "set KERAS_BACKEND=tensorflow"
         )
-    reader = Reader.load(options.model)
+    # Whatever it was trained in: the runtimes of devices have no bfloat16.
+    reader = Reader.load(options.model, precision="float32")
     options.output.parent.mkdir(parents=True, exist_ok=True)
     # Whole or not at all: made beside its place, then renamed.
     with tempfile.TemporaryDirectory(dir=options.output.parent) as temporary:

@@ -17,4 +17,4 @@ def context_file(tmp_path):
 @pytest.fixture
 def loaded(monkeypatch, trained_reader):
     """Loads every run as the trained reader that is there already."""
-    monkeypatch.setattr(Reader, "load", lambda run: trained_reader)
+    monkeypatch.setattr(Reader, "load", lambda run, **options: trained_reader)
