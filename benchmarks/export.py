@@ -148,7 +148,14 @@ def parity(options: argparse.Namespace) -> dict:
             )
         for name in [form for form in options.forms if form in NETWORKS]:
             predict = NETWORKS[name](paths[name])
-            other = Reader(None, reader.vocabulary, reader.config, predict, True)
+            other = Reader(
+                None,
+                reader.vocabulary,
+                reader.config,
+                predict,
+                any_shape=True,
+                threshold=reader.threshold,
+            )
             found = evaluate(other, examples, features, progress=name)
             got = [found.answers[example.id][0] for example in examples]
             same = sum(
