@@ -3,8 +3,10 @@
 import json
 import os
 import runpy
+import shutil
 import subprocess
 import sys
+import tempfile
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +17,19 @@ import pytest
 # Four devices on one processor, for the tests of distribution. Also in processes that
 # tests start; TensorFlow has no such variable, see `virtual_devices`.
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
+
+
+def pytest_configure(config):
+    """Lets all processes of one session share what XLA has compiled.
+
+    The processes of pytest-xdist and those that tests start inherit the variables.
+    """
+    if hasattr(config, "workerinput"):
+        return
+    compiled = tempfile.mkdtemp(prefix="qanet-compiled-")
+    config.add_cleanup(partial(shutil.rmtree, compiled, ignore_errors=True))
+    os.environ["TF_XLA_FLAGS"] = f"--tf_xla_persistent_cache_directory={compiled}"
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = compiled
 
 
 @pytest.fixture(scope="session", autouse=True)
