@@ -16,7 +16,8 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 from qanet.datasets import windows
 from qanet.decoding import Answer
 from qanet.serving.explanation import Explainer
-from qanet.serving.server import Limits, make_app
+from qanet.serving.limits import Limits
+from qanet.serving.server import make_app
 from qanet.text.tokenizer import token_spans
 
 LIMITS = Limits(

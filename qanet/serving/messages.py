@@ -1,0 +1,109 @@
+"""What is asked over HTTP, and what is answered."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from qanet.text.tokenizer import tokenize
+
+
+def _with_a_token(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("half a surrogate pair is no text") from None
+    if not tokenize(text):
+        raise ValueError("is blank; give some text")
+    return text
+
+
+Text = Annotated[str, AfterValidator(_with_a_token)]
+
+
+class Question(BaseModel):
+    """Questions, each of which is asked of all the passages."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    questions: list[Text] = Field(min_length=1, examples=[["Who opened the museum?"]])
+    passages: list[Text] = Field(
+        min_length=1, examples=[["Anna Kov opened the museum in 1984."]]
+    )
+    top_k: int = Field(1, ge=1, description="answers to each question")
+    max_answer_tokens: int | None = Field(
+        None, ge=1, description="by default the limit that the reader was trained with"
+    )
+
+
+class Asked(BaseModel):
+    """A question on a passage."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    question: Text = Field(examples=["Who opened the museum?"])
+    passage: Text = Field(examples=["Anna Kov opened the museum in 1984."])
+
+
+class Explained(BaseModel):
+    """What an answer comes from, word by word."""
+
+    passage_tokens: list[list[int]] = Field(
+        description="for each word of the passage the code points before and to its end"
+    )
+    question_tokens: list[list[int]] = Field(description="the same of the question")
+    start: list[float] = Field(description="probability that the answer starts here")
+    end: list[float] = Field(description="probability that the answer ends here")
+    attention: list[list[float]] = Field(
+        description="for each word of the passage its attention to the question's words"
+    )
+
+
+class FoundAnswer(BaseModel):
+    """A piece of a passage, or that none of them answers."""
+
+    text: str = Field(
+        description="empty for no answer; then passage, start and end are 0"
+    )
+    passage: int = Field(description="which passage, from 0")
+    start: int = Field(description="code points of the passage before it")
+    end: int = Field(description="code points of the passage up to its end")
+    score: float = Field(
+        description="probability among all spans of all passages, and no answer"
+    )
+
+
+class Answers(BaseModel):
+    """For each question its answers, best first."""
+
+    answers: list[list[FoundAnswer]]
+
+
+class ModelInformation(BaseModel):
+    """What the reader is."""
+
+    name: str
+    version: str = Field(description="of this package")
+    parameters: int
+    words: int = Field(description="words that have a vector")
+    max_answer_tokens: int
+    no_answer: bool = Field(description="whether it can say that there is no answer")
+    limits: dict[str, int]
+
+
+class Health(BaseModel):
+    """Whether the server is ready."""
+
+    status: str
+
+
+class ErrorDetail(BaseModel):
+    """What is wrong."""
+
+    code: str
+    message: str
+
+
+class ErrorBody(BaseModel):
+    """The shape of every error."""
+
+    error: ErrorDetail

@@ -1,0 +1,68 @@
+"""How a request is refused: one shape, `{"error": {"code", "message"}}`, for all."""
+
+import logging
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+log = logging.getLogger("qanet.serving")
+
+# Told to whom the server has no time for.
+RETRY = {"Retry-After": "1"}
+
+CODES = {
+    400: "bad_request",
+    404: "not_found",
+    405: "method_not_allowed",
+    413: "too_large",
+    415: "unsupported_media_type",
+    422: "invalid",
+    429: "too_many_requests",
+    503: "overloaded",
+    500: "internal",
+}
+
+
+def refusal(
+    status: int, message: str, headers: dict[str, str] | None = None
+) -> JSONResponse:
+    """The answer to a request that is refused.
+
+    Args:
+        status: the HTTP status.
+        message: what is wrong, for the client.
+        headers: more headers of the answer.
+    """
+    error = {"code": CODES.get(status, "error"), "message": message}
+    return JSONResponse({"error": error}, status, headers)
+
+
+def refuse_in_one_shape(app: FastAPI) -> None:
+    """Answers all mistakes and failures within an application by a refusal."""
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _refused)
+    app.add_exception_handler(Exception, _failed)
+
+
+async def _invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+    # Without this type the body is not even read as JSON, which keeps other sites'
+    # pages in a browser from asking.
+    if "json" not in request.headers.get("content-type", ""):
+        return refusal(415, "send the body with Content-Type: application/json")
+    problem = error.errors()[0]
+    place = ".".join(str(part) for part in problem["loc"] if part != "body")
+    message = problem["msg"].removeprefix("Value error, ")
+    if problem["type"] == "json_invalid":
+        return refusal(400, "the body is no JSON")
+    return refusal(422, f"{place}: {message}" if place else message)
+
+
+async def _refused(request: Request, error: HTTPException) -> JSONResponse:
+    return refusal(error.status_code, str(error.detail), error.headers)
+
+
+async def _failed(request: Request, error: Exception) -> JSONResponse:
+    log.exception("%s %s failed", request.method, request.url.path, exc_info=error)
+    return refusal(500, "the server failed; see its log")
