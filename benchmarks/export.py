@@ -80,6 +80,11 @@ def onnx(path: Path) -> Predict:
     return lambda inputs: dict(zip(names, session.run(None, inputs), strict=True))
 
 
+def load(directory: Path) -> Reader:
+    """The reader of a run, in the precision of its exported forms."""
+    return Reader.load(directory, precision="float32")
+
+
 NETWORKS = {"litert": litert, "litert_int8": litert, "onnx": onnx}
 FORMS = ("saved_model", *NETWORKS)
 
@@ -101,22 +106,25 @@ def saved_model(path: Path) -> Callable[[list[str], list[str], int], dict]:
     return answer
 
 
-def export_all(reader: Reader, directory: Path) -> dict[str, Path]:
-    """Exports to every form; where each one is."""
+def export_forms(reader: Reader, directory: Path, forms=FORMS) -> dict[str, Path]:
+    """Exports to some forms; where each one is."""
     from qanet.serving.portable import export_litert, export_onnx
     from qanet.serving.saved_model import export_saved_model
 
-    for name in ("litert", "onnx"):
-        (directory / name).mkdir()
-    export_saved_model(reader, directory / "saved_model")
-    export_litert(reader, directory / "litert")
-    export_onnx(reader, directory / "onnx")
-    return {
+    paths = {
         "saved_model": directory / "saved_model",
         "litert": directory / "litert" / "model.tflite",
         "litert_int8": directory / "litert" / "model.int8.tflite",
         "onnx": directory / "onnx" / "model.onnx",
     }
+    wanted = {form: paths[form] for form in forms}
+    if "saved_model" in wanted:
+        export_saved_model(reader, paths["saved_model"])
+    for name, export in (("litert", export_litert), ("onnx", export_onnx)):
+        if any(path.parent.name == name for path in wanted.values()):
+            (directory / name).mkdir()
+            export(reader, directory / name)
+    return wanted
 
 
 def mebibytes(path: Path) -> float:
@@ -127,14 +135,14 @@ def mebibytes(path: Path) -> float:
 
 def parity(options: argparse.Namespace) -> dict:
     """Equal answers and scores of each form, on the same questions."""
-    reader = any_shape_reader(Reader.load(options.model))
+    reader = any_shape_reader(load(options.model))
     examples = read_squad(options.data).examples
     count = min(options.questions or len(examples), len(examples))
     chosen = np.arange(count) * len(examples) // count
     examples = [examples[i] for i in chosen]
     features = build_features(examples)
     with tempfile.TemporaryDirectory() as temporary:
-        paths = export_all(reader, Path(temporary))
+        paths = export_forms(reader, Path(temporary), options.forms)
         expected = evaluate(reader, examples, features, progress="Keras")
         wanted = [expected.answers[example.id][0] for example in examples]
         result = {
@@ -142,12 +150,12 @@ def parity(options: argparse.Namespace) -> dict:
             "questions": count,
             "keras": expected.metrics,
         }
-        if "saved_model" in options.forms:
+        if "saved_model" in paths:
             result["saved_model"] = _string_parity(
-                paths["saved_model"], examples, wanted
+                paths.pop("saved_model"), examples, wanted
             )
-        for name in [form for form in options.forms if form in NETWORKS]:
-            predict = NETWORKS[name](paths[name])
+        for name, path in paths.items():
+            predict = NETWORKS[name](path)
             other = Reader(
                 None,
                 reader.vocabulary,
@@ -163,7 +171,7 @@ def parity(options: argparse.Namespace) -> dict:
                 for a, b in zip(wanted, got, strict=True)
             )
             result[name] = {
-                "mebibytes": mebibytes(paths[name]),
+                "mebibytes": mebibytes(path),
                 "same_answer": same / count,
                 "largest_logit_difference": _logit_difference(
                     reader, other, features, min(count, 200)
@@ -247,7 +255,7 @@ def latency(options: argparse.Namespace) -> dict:
     """Milliseconds of one question in each form, all of them in turn."""
     with tempfile.TemporaryDirectory() as temporary:
         made, paths = _made(options, Path(temporary))
-        reader = any_shape_reader(Reader.load(made.directory))
+        reader = any_shape_reader(load(made.directory))
         result = {
             "preset": options.preset,
             "parameters": int(reader.model.count_params()),
@@ -267,7 +275,7 @@ def _made(options: argparse.Namespace, directory: Path) -> tuple[Run, dict[str, 
         run.save_config(config)
         vocabulary.save(run.vocabulary_directory)
         run.save_weights(build_run_model(config, vocabulary))
-    return run, export_all(Reader.load(run.directory), directory)
+    return run, export_forms(load(run.directory), directory)
 
 
 def context_of(vocabulary, tokens: int) -> str:
@@ -372,7 +380,7 @@ def first(options: argparse.Namespace) -> float:
     if options.form == "saved_model":
         saved_model(options.path)([text], [QUESTION])
     elif options.form == "keras":
-        reader = any_shape_reader(Reader.load(options.path))
+        reader = any_shape_reader(load(options.path))
         reader.answer(QUESTION, text)
     else:
         predict = onnx if options.form == "onnx" else litert

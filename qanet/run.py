@@ -123,7 +123,10 @@ class Run:
         if not self.no_answer_path.exists():
             return DEFAULT_THRESHOLD
         try:
-            return float(json.loads(self.no_answer_path.read_bytes())["threshold"])
+            threshold = float(json.loads(self.no_answer_path.read_bytes())["threshold"])
+            if not 0.0 <= threshold <= 1.0:
+                raise ValueError("not a probability")
+            return threshold
         except (OSError, ValueError, KeyError, TypeError):
             raise UserError(
                 f"{self.no_answer_path}: damaged; remove it, then the threshold is "

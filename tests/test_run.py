@@ -145,7 +145,17 @@ def test_damaged_weights(run, quick, damage):
     assert "weights.npz: damaged" in refused(run)
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b'{"threshold": "high"}', b"\xff"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[]",
+        b"\xff",
+        b'{"threshold": "high"}',
+        b'{"threshold": 1.5}',
+        b'{"threshold": NaN}',
+    ],
+)
 def test_damaged_threshold(run, quick, content):
     run.no_answer_path.write_bytes(content)
     assert "no_answer.json: damaged" in refused(run)

@@ -23,7 +23,8 @@ def add_parser(commands) -> None:
         "--input",
         required=True,
         metavar="FILE",
-        help="SQuAD v1.1 or v2.0 JSON, or 'squad' for the training set of SQuAD 1.1",
+        help="SQuAD v1.1 or v2.0 JSON, or 'squad' or 'squad_v2' for the training set "
+        "of SQuAD 1.1 or 2.0",
     )
     parser.add_argument(
         "--output",

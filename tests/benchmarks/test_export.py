@@ -16,12 +16,12 @@ SCRIPT = Path(__file__).parents[2] / "benchmarks" / "export.py"
 def script(monkeypatch, trained_reader, tmp_path):
     """The script's names; ONNX says something else, and so does one answer."""
     names = runpy.run_path(str(SCRIPT))["main"].__globals__
-    monkeypatch.setattr(Reader, "load", lambda run: trained_reader)
+    monkeypatch.setattr(Reader, "load", lambda run, precision: trained_reader)
     path = tmp_path / "file"
     path.write_bytes(bytes(2**20))
 
-    def export_all(reader, directory):
-        return dict.fromkeys(("saved_model", "litert", "litert_int8", "onnx"), path)
+    def export_forms(reader, directory, forms=names["FORMS"]):
+        return dict.fromkeys(forms, path)
 
     def other(path):
         def predict(inputs):
@@ -51,7 +51,7 @@ def script(monkeypatch, trained_reader, tmp_path):
 
         return answer
 
-    monkeypatch.setitem(names, "export_all", export_all)
+    monkeypatch.setitem(names, "export_forms", export_forms)
     networks = dict.fromkeys(
         ("litert", "litert_int8"), lambda path: trained_reader.predict
     )
