@@ -173,8 +173,6 @@ class QANetConfig(Section):
         position_scale: amplitude of the position signal; the paper has 1.
         position_per_block: add the position signal in every block, not once a stack.
         final_norm: normalise the output of each stack.
-        preactivation: apply the ReLU of a convolution to its input, as the authors'
-            released code does, instead of to its output.
         initializer: start of the matrices above the embeddings; `glorot` fits the
             spread to each one's sizes, `truncated_normal` has 0.02 for all.
         no_answer: also learn when the context does not answer (SQuAD 2.0).
@@ -204,7 +202,6 @@ class QANetConfig(Section):
     position_scale: PositiveFloat = 0.3
     position_per_block: bool = False
     final_norm: bool = True
-    preactivation: bool = False
     initializer: Literal["glorot", "truncated_normal"] = "glorot"
     no_answer: bool = False
 

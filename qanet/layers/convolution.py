@@ -59,23 +59,18 @@ class DepthwiseSeparableConv1D(keras.layers.Layer):
         filters: size of the output vectors.
         kernel_size: positions that a filter sees; the output keeps the length.
         activation: name of the activation after the product.
-        preactivation: apply the activation to the input instead, as the authors'
-            released code does, so that the output takes both signs.
 
     Input: float tensor `(batch, length, width)` and boolean mask `(batch, length)`;
     padding counts as zero, so it never leaks into real positions.
     Output: float tensor `(batch, length, filters)`.
     """
 
-    def __init__(
-        self, filters, kernel_size, activation="relu", preactivation=False, **kwargs
-    ):
+    def __init__(self, filters, kernel_size, activation="relu", **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.filters = filters
         self.kernel_size = kernel_size
         self.activation = keras.activations.get(activation)
-        self.preactivation = preactivation
 
     def build(self, input_shape):
         width = input_shape[-1]
@@ -98,11 +93,8 @@ class DepthwiseSeparableConv1D(keras.layers.Layer):
 
     def call(self, x, mask):
         kernel = self.depthwise[...]  # A tensor, which a custom gradient needs.
-        if self.preactivation:
-            x = self.activation(x)
         x = depthwise_convolution(zero_padding(x, mask), kernel)
-        x = ops.matmul(x, self.pointwise) + self.bias
-        return x if self.preactivation else self.activation(x)
+        return self.activation(ops.matmul(x, self.pointwise) + self.bias)
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[:-1], self.filters)
@@ -113,5 +105,4 @@ class DepthwiseSeparableConv1D(keras.layers.Layer):
             "filters": self.filters,
             "kernel_size": self.kernel_size,
             "activation": keras.activations.serialize(self.activation),
-            "preactivation": self.preactivation,
         }

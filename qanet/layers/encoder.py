@@ -80,7 +80,6 @@ class EncoderStack(keras.layers.Layer):
         position_per_block: add the position signal at the start of every block, as
             the paper's text says, instead of once.
         final_norm: normalise the output, as the authors' code does.
-        preactivation: activate the input of the convolutions instead of their output.
 
     Input: float tensor `(batch, length, width)` and boolean mask `(batch, length)`.
     Output: float tensor `(batch, length, width)`.
@@ -99,7 +98,6 @@ class EncoderStack(keras.layers.Layer):
         position_scale=1.0,
         position_per_block=False,
         final_norm=True,
-        preactivation=False,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -115,7 +113,6 @@ class EncoderStack(keras.layers.Layer):
         self.position_scale = position_scale
         self.position_per_block = position_per_block
         self.final_norm = final_norm
-        self.preactivation = preactivation
 
     def build(self, input_shape):
         width = input_shape[-1]
@@ -126,7 +123,6 @@ class EncoderStack(keras.layers.Layer):
                 DepthwiseSeparableConv1D(
                     width,
                     self.kernel_size,
-                    preactivation=self.preactivation,
                     name=f"block_{block}_convolution_{i}",
                 )
                 for i in range(self.convolutions)
@@ -179,5 +175,4 @@ class EncoderStack(keras.layers.Layer):
             "position_scale": self.position_scale,
             "position_per_block": self.position_per_block,
             "final_norm": self.final_norm,
-            "preactivation": self.preactivation,
         }

@@ -44,7 +44,6 @@ def build_qanet(
         "position_scale": config.position_scale,
         "position_per_block": config.position_per_block,
         "final_norm": config.final_norm,
-        "preactivation": config.preactivation,
     }
 
     # What embedding dropout drops. Context and question are embedded by a call each;

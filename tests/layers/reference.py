@@ -71,8 +71,7 @@ def character_embedding(words, weights, filters, kernel_size):
     return result
 
 
-def convolution(x, weights, preactivation=False):
-    x = relu(x) if preactivation else x
+def convolution(x, weights):
     depthwise = weights["depthwise_kernel"]
     before = (len(depthwise) - 1) // 2
     y = np.zeros_like(x)
@@ -81,8 +80,7 @@ def convolution(x, weights, preactivation=False):
             neighbour = position + tap - before
             if 0 <= neighbour < len(x):
                 y[position] += x[neighbour] * depthwise[tap]
-    y = y @ weights["pointwise_kernel"] + weights["bias"]
-    return y if preactivation else relu(y)
+    return relu(y @ weights["pointwise_kernel"] + weights["bias"])
 
 
 def self_attention(x, weights, heads):
@@ -125,7 +123,6 @@ def encoder(
     final_norm=True,
     residual_scale=1.0,
     position_scale=1.0,
-    preactivation=False,
 ):
     depth = blocks * (convolutions + 2)
     level = 0
@@ -143,7 +140,7 @@ def encoder(
             elif name.endswith("feed_forward"):
                 y = feed_forward(y, inner)
             else:
-                y = convolution(y, inner, preactivation)
+                y = convolution(y, inner)
             share = 1.0 - level / depth * (1.0 - survival)
             x = x + share * residual_scale * y
     return layer_norm(x, below(weights, "norm")) if final_norm else x

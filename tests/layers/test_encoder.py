@@ -32,7 +32,6 @@ def stack(blocks=2, convolutions=2, kernel_size=3, heads=2, feed_forward=5, **ot
         {},
         {"final_norm": False},
         {"position_per_block": True},
-        {"preactivation": True},
         # Survival falls over the whole stack: were it to start again in each block,
         # or not to scale at test, this one would differ.
         {"survival": 0.4},
@@ -196,7 +195,6 @@ def test_round_trip(x, check_round_trip):
     check_round_trip(FeedForward(5), x)
     check_round_trip(stack(1, 1, 5, 4, 7, dropout=0.1, survival=0.8), x, mask=MASK)
     check_round_trip(stack(position_per_block=True, final_norm=False), x, mask=MASK)
-    check_round_trip(stack(preactivation=True), x, mask=MASK)
 
 
 def test_mixed_bfloat16(mixed_bfloat16, x, randomise, reference, compiled):

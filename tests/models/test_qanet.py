@@ -126,7 +126,6 @@ def numpy_qanet(reference, weights, config, example):
             config.final_norm,
             config.residual_scale,
             config.position_scale,
-            config.preactivation,
         )
 
     def encode_text(words, characters):
@@ -164,7 +163,7 @@ def numpy_qanet(reference, weights, config, example):
         {},
         {"position_per_block": True, "survival": 0.5},
         {"highway_before_projection": False, "character_filters": 0},
-        {"passes": 4, "highway_layers": 0, "preactivation": True},
+        {"passes": 4, "highway_layers": 0},
         {"embedding_norm": False, "residual_scale": 1.0, "position_scale": 1.0},
     ],
     ids=str,
