@@ -68,7 +68,7 @@ def pipeline(options: argparse.Namespace, cache: Path, result) -> None:
     maker = BatchMaker(train, data.vocabulary.table(train.words), windows)
     size, steps = config.training.batch_size, options.steps
     begin = time.perf_counter()
-    plan = plan_training(windows, config.data, size, steps, seed=0)
+    plan = plan_training(windows, data.sources, config.data, size, steps, seed=0)
     planned = time.perf_counter() - begin
     dataset = training_dataset(maker, plan)
     iterator = iter(dataset)

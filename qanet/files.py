@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import secrets
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -18,7 +19,8 @@ def write_file(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
     new, never a part.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    # Not by process number: containers that share a directory have the same ones.
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         with temporary.open("wb") as file:
             write(file)

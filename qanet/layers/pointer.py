@@ -23,9 +23,11 @@ class SpanPointer(keras.layers.Layer):
         self.supports_masking = True
 
     def build(self, input_shape, *other_shapes):
-        # A dense layer each; the bias would cancel in the softmax.
-        self.start = keras.layers.Dense(1, use_bias=False, name="start")
-        self.end = keras.layers.Dense(1, use_bias=False, name="end")
+        # A dense layer each; the bias would cancel in the softmax. In single precision:
+        # bfloat16 tells logits near 10 apart by sixteenths only.
+        settings = {"use_bias": False, "dtype": "float32"}
+        self.start = keras.layers.Dense(1, **settings, name="start")
+        self.end = keras.layers.Dense(1, **settings, name="end")
         pair_shape = (*input_shape[:-1], 2 * input_shape[-1])
         self.start.build(pair_shape)
         self.end.build(pair_shape)

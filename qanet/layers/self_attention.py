@@ -57,7 +57,7 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         # Normalised after the product with the values: that is one pass less over
         # the (length, length) weights than a softmax.
         x = ops.matmul(ops.cast(weights, value.dtype), value)
-        x = x / ops.cast(total, x.dtype)
+        x = ops.cast(ops.divide(x, total), x.dtype)
         x = ops.reshape(ops.transpose(x, (0, 2, 1, 3)), (batch, length, width))
         return self.output_projection(x)
 

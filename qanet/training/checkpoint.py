@@ -5,6 +5,7 @@ from pathlib import Path
 
 import keras
 
+from qanet.errors import UserError
 from qanet.files import DamagedFile, pack_json, read_arrays, unpack_json
 from qanet.run import assign_variables, save_variables, training_variables
 
@@ -46,9 +47,14 @@ def restore_checkpoint(directory: Path, model: keras.Model) -> Progress | None:
     """Restores the newest checkpoint that is whole.
 
     Returns:
-        The progress it holds, or `None` where there is no whole checkpoint.
+        The progress it holds, or `None` where there is no checkpoint.
+
+    Raises:
+        UserError: there are checkpoints, and all of them are damaged or of another
+            configuration. To start anew then would overwrite what the run has.
     """
-    for path in _checkpoints(directory):
+    paths = _checkpoints(directory)
+    for path in paths:
         try:
             arrays = read_arrays(path)
             progress = Progress(**unpack_json(arrays.pop("progress")))
@@ -56,6 +62,12 @@ def restore_checkpoint(directory: Path, model: keras.Model) -> Progress | None:
             return progress
         except (OSError, DamagedFile, KeyError, TypeError, ValueError):
             continue
+    if paths:
+        names = ", ".join(path.name for path in paths)
+        raise UserError(
+            f"{directory}: no checkpoint is whole and of this configuration ({names}); "
+            "remove the directory to start anew"
+        )
     return None
 
 

@@ -204,11 +204,17 @@ def make_distribution(config: Config) -> Distribution:
     To be called before anything else computes: TensorFlow connects its workers first.
 
     Raises:
-        UserError: there are no such devices, or the batch cannot be shared among them.
+        UserError: Keras has another backend, there are no such devices, or the batch
+            cannot be shared among them.
     """
     strategy = config.distribution.strategy
-    make = _on_jax if keras.backend.backend() == "jax" else _on_tensorflow
-    distribution = make(strategy)
+    makers = {"tensorflow": _on_tensorflow, "jax": _on_jax}
+    backend = keras.backend.backend()
+    if backend not in makers:
+        raise UserError(
+            f"KERAS_BACKEND={backend}: trains on tensorflow or jax; set one of them"
+        )
+    distribution = makers[backend](strategy)
     size, replicas = config.training.batch_size, distribution.replicas
     if size % replicas:
         raise UserError(

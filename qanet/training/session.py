@@ -76,7 +76,7 @@ def _train_run(
             print(
                 f"resumed at step {trainer.progress.step:,}"
                 if found
-                else "there is no whole checkpoint of this configuration: starting anew"
+                else "there is no checkpoint yet: starting at the first step"
             )
     trainer.fit()
 

@@ -82,7 +82,11 @@ class Trainer:
         self.progress = Progress()
 
     def resume(self) -> bool:
-        """Continues from the newest whole checkpoint; false where there is none."""
+        """Continues from the newest whole checkpoint; false where there is none.
+
+        Raises:
+            UserError: there are some, and none of them is whole.
+        """
         progress = restore_checkpoint(self.run.checkpoint_directory, self.model)
         if progress:
             self.progress = progress
@@ -105,8 +109,11 @@ class Trainer:
                 )
             )
             if self.is_chief:
-                directory = str(self.run.tensorboard_directory)
-                writer = SummaryWriter(directory, purge_step=self.progress.step)
+                # Hides what an interrupted process has written of later steps.
+                writer = SummaryWriter(
+                    str(self.run.tensorboard_directory),
+                    purge_step=self.progress.step + 1,
+                )
                 stack.enter_context(writer)
             report = ProgressBar(bar, self.config.training.batch_size, self.progress)
             while self.progress.step < steps and not self._exhausted():

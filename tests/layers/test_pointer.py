@@ -66,10 +66,21 @@ def test_round_trip(passes, check_round_trip):
     check_round_trip(SpanPointer(), *passes, MASK)
 
 
-def test_mixed_bfloat16_gives_float32_logits(mixed_bfloat16, passes, randomise):
+def test_mixed_bfloat16_computes_float32_logits(
+    mixed_bfloat16, passes, randomise, reference
+):
+    """Near 10, where bfloat16 knows sixteenths, they are told apart as ever."""
     layer = built(passes)
-    randomise(layer)
+    weights = randomise(layer, bound=8.0)
+    half = [ops.cast(output, "bfloat16") for output in passes]
+    rounded = [ops.convert_to_numpy(ops.cast(x, "float32"))[0] for x in half]
 
-    for logits in layer(*passes, MASK):
+    outputs = layer(*half, MASK)
+
+    expected = reference.span_pointer(*(x.astype("float64") for x in rounded), weights)
+    for logits, wanted in zip(outputs, expected, strict=True):
         assert ops.dtype(logits) == "float32"
-        assert np.all(np.isfinite(ops.convert_to_numpy(logits)))
+        actual = ops.convert_to_numpy(logits)
+        assert np.all(np.isfinite(actual))
+        assert np.max(np.abs(wanted)) > 10
+        np.testing.assert_allclose(actual[0], wanted, atol=1e-3)

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qanet.config import Config
+from qanet.errors import UserError
 from qanet.run import training_variables
 from qanet.training.checkpoint import (
     Progress,
@@ -242,8 +243,13 @@ class Bomb:
         return os.mkdir, (str(self.path),)
 
 
-def test_checkpoint_of_another_configuration_is_not_restored(tmp_path, other_model):
+@pytest.mark.parametrize("content", [None, b"", b"no archive"])
+def test_where_no_checkpoint_fits_none_is_overwritten(tmp_path, other_model, content):
     save_checkpoint(tmp_path, small_model(1, width=6), Progress(5))
+    if content is not None:
+        (tmp_path / "step-00000005.npz").write_bytes(content)
     before = values(other_model)
-    assert restore_checkpoint(tmp_path, other_model) is None
+    with pytest.raises(UserError, match=r"step-00000005\.npz.*remove") as caught:
+        restore_checkpoint(tmp_path, other_model)
+    assert str(tmp_path) in str(caught.value)
     assert_same(values(other_model), before)

@@ -133,6 +133,12 @@ def test_a_batch_that_the_replicas_cannot_share(config):
         make_distribution(config)
 
 
+def test_a_backend_that_nothing_here_trains_on(config, monkeypatch):
+    monkeypatch.setattr(keras.backend, "backend", lambda: "torch")
+    with pytest.raises(UserError, match=r"KERAS_BACKEND=torch: .*tensorflow or jax"):
+        make_distribution(config)
+
+
 @pytest.mark.skipif(not ON_JAX, reason="is for JAX")
 @pytest.mark.parametrize("strategy", ["multi_worker", "tpu"])
 def test_strategies_of_tensorflow_alone(config, strategy):

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from keras import ops
+from tensorboardX import SummaryWriter
 from tqdm import tqdm
 
 import qanet.training.trainer as trainer_module
@@ -108,6 +109,25 @@ def test_curves_are_written_for_tensorboard(trainer):
     content = events.read_bytes()
     for name in (b"loss", b"f1", b"exact_match", b"learning_rate", b"gradient_norm"):
         assert content.count(name) == 3
+
+
+def test_resumption_hides_the_curves_of_later_steps_alone(
+    trainer, scores, monkeypatch
+):
+    hidden_from = []
+
+    def writer(directory, purge_step):
+        hidden_from.append(purge_step)
+        return SummaryWriter(f"{directory}-{purge_step}", purge_step=purge_step)
+
+    monkeypatch.setattr(trainer_module, "SummaryWriter", writer)
+    scores.f1 = [1.0, KeyboardInterrupt(), 2.0, 3.0]
+    with pytest.raises(KeyboardInterrupt):
+        trainer.fit()
+    trainer.resume()
+    trainer.fit()
+    # The evaluation at step 2 is in the checkpoint, and its curves stay.
+    assert hidden_from == [1, 3]
 
 
 def test_shadow_never_used_for_evaluation(trainer, scores):
