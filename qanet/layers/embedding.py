@@ -12,6 +12,41 @@ UNKNOWN = 1
 START = 0.5
 
 
+def look_up_small(table, rows):
+    """Looks rows of a small table up: on accelerators by a product.
+
+    The gradient of a look-up adds a row for each place of the text. On a GPU those of
+    one character, many thousands, wait for each other to be added, and in bfloat16 such
+    a sum loses its small terms. The gradient of a product is a product.
+
+    Args:
+        table: float tensor `(size, width)`.
+        rows: integer tensor of any shape, from 0 to size - 1.
+
+    Returns:
+        Float tensor of the shape of `rows` and the width.
+    """
+    if keras.backend.backend() == "jax":
+        import jax
+
+        return jax.lax.platform_dependent(table, rows, cpu=_take, default=_multiply)
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        devices = {device.device_type for device in tf.config.list_logical_devices()}
+        if devices & {"GPU", "TPU"}:
+            return _multiply(table, rows)
+    return _take(table, rows)
+
+
+def _take(table, rows):
+    return ops.take(table, rows, axis=0)
+
+
+def _multiply(table, rows):
+    return ops.matmul(ops.one_hot(rows, table.shape[0], dtype=table.dtype), table)
+
+
 @keras.saving.register_keras_serializable(package="qanet")
 class WordEmbedding(keras.layers.Layer):
     """Looks rows of a vector table up.
@@ -153,7 +188,7 @@ class CharacterEmbedding(keras.layers.Layer):
         if self.filters:
             x = self._convolve(table, characters)
         else:
-            x = ops.take(table, characters, axis=0)
+            x = look_up_small(table, characters)
         lowest = ops.cast(-3e4, x.dtype)
         x = ops.max(ops.where(real, x, lowest), axis=2)
         # A word without characters (padding) has no maximum.
@@ -169,7 +204,7 @@ class CharacterEmbedding(keras.layers.Layer):
         x = self.bias
         for column in range(self.kernel_size):
             products = ops.matmul(table, self.kernel[column])
-            x = x + ops.take(products, padded[:, :, column : column + size], axis=0)
+            x = x + look_up_small(products, padded[:, :, column : column + size])
         return x
 
     def compute_output_shape(self, input_shape):

@@ -5,8 +5,13 @@ import numpy as np
 import pytest
 from keras import ops
 
+from qanet.layers import embedding
 from qanet.layers.dropout import StepSeed, drop_types
-from qanet.layers.embedding import CharacterEmbedding, WordEmbedding
+from qanet.layers.embedding import (
+    CharacterEmbedding,
+    WordEmbedding,
+    look_up_small,
+)
 
 ROWS = np.array([[2, 4, 1, 2, 0], [1, 3, 0, 0, 0]], "int32")
 # Words of 3, 1, 6 and no characters, an unknown character, and padding.
@@ -90,6 +95,44 @@ def test_character_convolution_does_not_mix_neighbouring_words(randomise):
 
     np.testing.assert_array_equal(before[:, [0, 2]], after[:, [0, 2]])
     assert np.any(before[:, 1] != after[:, 1])
+
+
+def test_product_in_the_place_of_a_look_up(rng, gradients, monkeypatch):
+    """What accelerators compute: the same, and no sum over places one by one."""
+    table = rng.normal(size=(6, 3)).astype("float32")
+    upstream = rng.normal(size=(*SPELLINGS.shape, 3)).astype("float32")
+
+    def loss(table):
+        return ops.sum(look_up_small(table, SPELLINGS) * upstream)
+
+    looked_up = ops.convert_to_numpy(look_up_small(table, SPELLINGS))
+    (gradient,) = gradients(loss, table)
+    monkeypatch.setattr(embedding, "_take", embedding._multiply)
+    product = ops.convert_to_numpy(look_up_small(table, SPELLINGS))
+    (product_gradient,) = gradients(loss, table)
+
+    np.testing.assert_array_equal(looked_up, table[SPELLINGS])
+    np.testing.assert_allclose(product, looked_up, atol=1e-6)
+    expected = np.zeros_like(table)
+    np.add.at(expected, SPELLINGS, upstream)
+    np.testing.assert_allclose(gradient, expected, atol=1e-5)
+    np.testing.assert_allclose(product_gradient, expected, atol=1e-5)
+
+
+@pytest.mark.skipif(keras.backend.backend() != "jax", reason="reads JAX' programs")
+@pytest.mark.parametrize(
+    ("platform", "scatters"), [("cpu", True), ("cuda", False), ("tpu", False)]
+)
+def test_accelerators_scatter_no_gradients(platform, scatters):
+    import jax
+
+    def loss(table):
+        return ops.sum(ops.square(look_up_small(table, SPELLINGS)))
+
+    step = jax.jit(jax.grad(loss))
+    exported = jax.export.export(step, platforms=[platform])(np.ones((6, 3), "f4"))
+
+    assert (".scatter" in exported.mlir_module()) == scatters
 
 
 @pytest.mark.parametrize("filters", [0, 4])

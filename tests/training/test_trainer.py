@@ -111,9 +111,7 @@ def test_curves_are_written_for_tensorboard(trainer):
         assert content.count(name) == 3
 
 
-def test_resumption_hides_the_curves_of_later_steps_alone(
-    trainer, scores, monkeypatch
-):
+def test_resumption_hides_the_curves_of_later_steps_alone(trainer, scores, monkeypatch):
     hidden_from = []
 
     def writer(directory, purge_step):
