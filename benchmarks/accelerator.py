@@ -277,13 +277,14 @@ class Benchmark:
     ) -> dict:
         """The figures of steps of so many operations; 0 where nobody has counted."""
         seconds = self.options.seconds
+        before = self.device.matrix_rate(kind, seconds / GROUPS)
+        # Between the two readings nothing but the model takes memory.
         peak = self.device.peak_bytes()
         compilation = first_seconds(steps)
-        before = self.device.matrix_rate(kind, seconds / GROUPS)
         step = step_seconds(steps, seconds)
+        new_peak = self.device.peak_bytes()
         rate = (before + self.device.matrix_rate(kind, seconds / GROUPS)) / 2
         achieved = flops / step / 1e9
-        new_peak = self.device.peak_bytes()
         has_risen = new_peak is not None and new_peak > peak
         return {
             "context_length": planned.context_length,

@@ -5,22 +5,28 @@
 What follows `--` goes to `train.py`. The clock starts before its process does, so
 start-up, reading, compilation and evaluations all count. It stops when an evaluation of
 the averaged weights on the whole of dev has reached the score; then the training is
-stopped. Prints one line of JSON and writes it to --output. Exit code 1 where the
-training ends before.
+stopped. JAX' cache of compiled programs is not used. Prints one line of JSON; --output
+gets it too, with the configuration and all evaluations. Exit code 1 where the training
+ends before.
 """
 
 import argparse
+import contextlib
 import csv
 import json
+import os
+import platform
 import subprocess
 import sys
 import tempfile
 import time
+from importlib import metadata
 from pathlib import Path
 
 from qanet.files import write_text
 
 ROOT = Path(__file__).parents[1]
+UNSHOWN = ("history", "config")
 
 
 def rows_of(history: Path) -> list[dict[str, str]]:
@@ -41,13 +47,16 @@ def measure(arguments: list[str], f1: float, run: Path) -> dict:
         run: the run directory.
 
     Returns:
-        The best evaluation's figures, `reached`, and the `seconds` it took.
+        The best evaluation's figures, `reached`, the `seconds` it took, and what
+        computed it how.
     """
     # A score on a part of dev is no score.
     command = [sys.executable, "train.py", *arguments, "--output", str(run)]
     command += ["--set", "training.evaluation_questions=0"]
+    environment = dict(os.environ)
+    environment.pop("JAX_COMPILATION_CACHE_DIR", None)
     begin = time.monotonic()
-    with subprocess.Popen(command, cwd=ROOT) as process:
+    with subprocess.Popen(command, cwd=ROOT, env=environment) as process:
         ended = False
         while not ended:
             ended = process.poll() is not None
@@ -68,7 +77,20 @@ def measure(arguments: list[str], f1: float, run: Path) -> dict:
         "exact_match": float(best["exact_match"]),
         "f1": float(best["f1"]),
         "arguments": arguments,
+        "backend": os.environ.get("KERAS_BACKEND", "tensorflow"),
+        "versions": versions(),
+        "history": rows,
+        "config": json.loads((run / "config.json").read_bytes()),
     }
+
+
+def versions() -> dict[str, str]:
+    """Versions of what may have computed."""
+    found = {"python": platform.python_version()}
+    for name in ("keras", "numpy", "tensorflow", "jax", "jaxlib"):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
 
 
 def main() -> None:
@@ -83,7 +105,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         result = measure(options.arguments, options.f1, Path(directory) / "run")
     write_text(options.output, json.dumps(result, indent=1) + "\n")
-    print(json.dumps(result))
+    shown = {key: value for key, value in result.items() if key not in UNSHOWN}
+    print(json.dumps(shown))
     sys.exit(not result["reached"])
 
 

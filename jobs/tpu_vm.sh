@@ -27,20 +27,33 @@ fi
 # An hour of a TPU that nobody uses costs as much as one that trains.
 trap 'gcloud compute tpus tpu-vm delete "$NAME" --zone="$ZONE" --quiet' EXIT
 
-tar -czf - qanet train.py evaluate.py | on_tpu "mkdir -p job && tar -xzf - -C job"
+tar -czf - qanet train.py evaluate.py constraints.txt | on_tpu "mkdir -p job && tar -xzf - -C job"
 
 on_tpu "BUCKET='$BUCKET' bash -s" <<'ON_TPU'
 set -euo pipefail
 cd job
-pip install --quiet 'jax[tpu]' keras numpy pydantic PyYAML tensorboardX tqdm
+# The machine's own Python may be too old.
+python3 -m pip install --quiet uv
+[ -d environment ] || python3 -m uv venv --quiet --python 3.12 environment
+. environment/bin/activate
+python3 -m uv pip install --quiet --constraint constraints.txt \
+  'jax[tpu]' keras numpy pydantic PyYAML tensorboardX tqdm
 mkdir -p runs/qanet
 gcloud storage cp "$BUCKET/squad.npz" .
 gcloud storage rsync --recursive "$BUCKET/runs/qanet" runs/qanet || true
 
 save() { gcloud storage rsync --recursive runs/qanet "$BUCKET/runs/qanet"; }
-(while sleep 120; do save; done) >/dev/null 2>&1 &
+(while sleep 120; do save || true; done) >/dev/null 2>&1 &
 saving=$!
-trap 'kill "$saving"; save' EXIT
+# The machine is deleted next, so one failure must not be the last word.
+save_at_last() {
+  kill "$saving" || true
+  for _ in 1 2 3 4 5; do
+    save && return
+    sleep 30
+  done
+}
+trap save_at_last EXIT
 
 export KERAS_BACKEND=jax
 if [ -f runs/qanet/config.json ]; then

@@ -1,6 +1,7 @@
 """Tests of jobs/, as far as they go without a cloud."""
 
 import configparser
+import os
 import re
 import shlex
 import subprocess
@@ -65,8 +66,57 @@ def test_jobs_install_what_a_training_without_tensorflow_needs(name):
         if line and not line.startswith("#")
     }
     text = (JOBS / name).read_text(encoding="utf-8").replace("\\\n", " ")
-    (line,) = [line for line in text.splitlines() if "pip install" in line]
-    installed = line[line.index("pip install") :].split()[2:]
+    (line,) = [line for line in text.splitlines() if "--constraint" in line]
+    installed = line.partition("constraints.txt ")[2].split()
     names = {re.match(r"[\w-]+", word.strip("\"'"))[0] for word in installed}
-    names = {name for name in names if not name.startswith("-")}
     assert names - {"jax"} == required - set(NOT_NEEDED)
+
+
+# The bucket refuses the first copy. Waiting takes no time, and a training goes on until
+# the third copy has been tried.
+STUBS = """
+gcloud() {
+  [[ $* == *"runs/qanet gs://"* ]] || return 0
+  echo saved >> copies
+  [ "$(wc -l < copies)" -gt 1 ]
+}
+sleep() { true; }
+python3() {
+  case "$*" in
+    *venv*) mkdir -p environment/bin && touch environment/bin/activate ;;
+    *train.py*) for _ in {1..1000}; do [ "$(cat copies | wc -l)" -ge 3 ] && break; done
+  esac
+}
+touch copies
+"""
+
+
+def test_a_copy_that_fails_is_not_the_last_one(tmp_path):
+    script = (JOBS / "tpu_vm.sh").read_text(encoding="utf-8")
+    _, _, on_tpu = script.partition("<<'ON_TPU'\n")
+    on_tpu, _, _ = on_tpu.partition("\nON_TPU\n")
+    (tmp_path / "job").mkdir()
+
+    shell = subprocess.run(
+        ["bash", "-c", STUBS.replace("copies", "$HOME/copies") + on_tpu],
+        cwd=tmp_path,
+        env=os.environ | {"HOME": str(tmp_path), "BUCKET": "gs://bucket"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert shell.returncode == 0, shell.stderr
+    # One more at the end.
+    assert len((tmp_path / "copies").read_text().splitlines()) >= 4
+
+
+def test_a_mistake_is_not_tried_again_by_a_cluster():
+    job = yaml.safe_load((JOBS / "tpu-job.yaml").read_text(encoding="utf-8"))
+    mistake, taken_away = job["spec"]["podFailurePolicy"]["rules"]
+    assert mistake["action"] == "FailJob"
+    # The exit code of qanet.errors.
+    assert mistake["onExitCodes"]["values"] == [2]
+    assert taken_away["action"] == "Ignore"
+    # Without it Kubernetes refuses the policy.
+    assert job["spec"]["template"]["spec"]["restartPolicy"] == "Never"

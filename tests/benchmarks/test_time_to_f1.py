@@ -9,13 +9,16 @@ import pytest
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "time_to_f1.py"
 TRAINING = """
+import os
 import sys
 from pathlib import Path
 
+assert "JAX_COMPILATION_CACHE_DIR" not in os.environ
 assert sys.argv[1:3] == ["--preset", "qanet"]
 assert sys.argv[-2:] == ["--set", "training.evaluation_questions=0"]
 run = Path(sys.argv[sys.argv.index("--output") + 1])
 run.mkdir()
+(run / "config.json").write_text('{"model": "tiny"}')
 rows = ["step,exact_match,f1", "2,20.0,30.0", "4,60.0,70.0", "6,50.0,60.0"]
 for count in range(1, 5):
     part = run / "part"
@@ -51,8 +54,12 @@ def time_to_f1(monkeypatch, tmp_path, capfd):
 def test_the_clock_stops_at_the_score(time_to_f1):
     code, result, printed = time_to_f1(TRAINING.replace("HANGS", "True"), 65)
     assert code == 0
+    history = result.pop("history")
+    assert [row["f1"] for row in history] == ["30.0", "70.0"]
+    assert result.pop("config") == {"model": "tiny"}
     assert json.loads(printed) == result
     assert result.pop("seconds") > 0
+    assert result.pop("versions").keys() >= {"python", "keras", "numpy"}
     assert result == {
         "target": 65.0,
         "reached": True,
@@ -60,6 +67,7 @@ def test_the_clock_stops_at_the_score(time_to_f1):
         "exact_match": 60.0,
         "f1": 70.0,
         "arguments": ["--preset", "qanet"],
+        "backend": "tensorflow",
     }
 
 
