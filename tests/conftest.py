@@ -237,7 +237,7 @@ TINY = """
     model.embedding_encoder.kernel_size=3
     model.model_encoder.blocks=1 model.model_encoder.convolutions=0
     model.character_width=4 model.character_filters=0 model.highway_layers=0
-    model.word_dropout=0.1 model.dropout=0.1 model.survival=1.0
+    model.word_dropout=0.1 model.dropout=0.1 model.survival=0.8
     training.steps=6 training.batch_size=4 training.learning_rate=0.01
     training.warmup_steps=2 training.evaluate_every=2 training.evaluation_questions=0
     training.evaluation_batch_size=4 training.patience=0 training.seed=42
