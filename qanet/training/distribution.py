@@ -71,7 +71,15 @@ class JaxDistribution:
 
     def predictor(self, model: keras.Model) -> Callable[[Arrays], Arrays]:
         """A function from a batch of inputs to the model's outputs."""
-        return model.predict_on_batch
+        if not self._layout:
+            return model.predict_on_batch
+
+        def predict(inputs):
+            inputs, count = _divisible(inputs, self.replicas)
+            outputs = model.predict_on_batch(self._distributed(inputs))
+            return {name: value[:count] for name, value in outputs.items()}
+
+        return predict
 
     def _distributed(self, batch):
         """Arrays as they are, or each cut along the batch over the devices."""
@@ -174,9 +182,6 @@ class TensorFlowDistribution:
             return strategy.run(lambda x: model(x, training=False), args=(inputs,))
 
         def distributed(array):
-            # Rows are added where the replicas do not divide the batch.
-            missing = -len(array) % replicas
-            array = np.pad(array, [(0, missing)] + [(0, 0)] * (array.ndim - 1))
             shares = np.split(array, replicas)
             return strategy.experimental_distribute_values_from_function(
                 lambda context: tf.constant(
@@ -185,7 +190,7 @@ class TensorFlowDistribution:
             )
 
         def predict(inputs):
-            count = len(next(iter(inputs.values())))
+            inputs, count = _divisible(inputs, replicas)
             outputs = step({name: distributed(x) for name, x in inputs.items()})
             return {
                 name: np.concatenate(strategy.experimental_local_results(value))[:count]
@@ -193,6 +198,15 @@ class TensorFlowDistribution:
             }
 
         return predict
+
+
+def _divisible(inputs: Arrays, replicas: int) -> tuple[Arrays, int]:
+    """The batch with rows added until the replicas divide it, and how many it had."""
+    count = len(next(iter(inputs.values())))
+    return {
+        name: np.pad(array, [(0, -count % replicas)] + [(0, 0)] * (array.ndim - 1))
+        for name, array in inputs.items()
+    }, count
 
 
 Distribution = JaxDistribution | TensorFlowDistribution

@@ -121,6 +121,23 @@ def test_replicas_train_like_one_device(replicas, train, alone, monkeypatch):
     np.testing.assert_allclose(together.odd, together.logits[:3], atol=1e-5)
 
 
+@pytest.mark.skipif(not ON_JAX, reason="is for JAX")
+def test_devices_share_what_is_read():
+    def predict_on_batch(inputs):
+        assert len(inputs["x"].addressable_shards) == 4
+        assert {shard.data.shape for shard in inputs["x"].addressable_shards} == {
+            (2, 3)
+        }
+        return {"y": np.asarray(inputs["x"])}
+
+    distribution = over(4)
+    predict = distribution.predictor(SimpleNamespace(predict_on_batch=predict_on_batch))
+    x = np.arange(15, dtype="float32").reshape(5, 3)
+    with distribution.scope():
+        outputs = predict({"x": x})
+    np.testing.assert_array_equal(outputs["y"], x)
+
+
 def test_mirrored_takes_all_devices(config):
     config = changed(config, "distribution", strategy="mirrored")
     assert make_distribution(config).replicas == 4
