@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from qanet.config import Config, preset_names
+from qanet.translation.config import ModelConfig, TrainingConfig
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -61,3 +62,19 @@ def test_every_setting_is_explained_with_its_default():
 def test_linked_files_exist():
     for target in re.findall(r"\]\(([^)#]+)\)", README):
         assert target.startswith("http") or (ROOT / target).exists(), target
+
+
+@pytest.mark.parametrize(
+    "path", [ROOT / "README.md", *(ROOT / "docs").glob("*.md")], ids=lambda p: p.name
+)
+def test_every_setting_that_is_shown_exists(path):
+    sections = Config().model_dump()
+    of_translators = {"model": ModelConfig, "training": TrainingConfig}
+    shown = re.findall(
+        rf"\b({'|'.join(sections)})\.([a-z0-9_]+)\S*?=",
+        path.read_text(encoding="utf-8"),
+    )
+    for section, key in shown:
+        other = of_translators.get(section)
+        known = sections[section].keys() | (other.model_fields if other else ())
+        assert key in known, f"{section}.{key}"
