@@ -151,6 +151,10 @@ def training_batches(
         yield maker.inputs(batch), maker.targets(batch)
 
 
+# Batches that are made while others are computed.
+AHEAD = 16
+
+
 def training_dataset(maker: BatchMaker, plan: Sequence[PlannedBatch]):
     """`training_batches` as a `tf.data.Dataset` that works ahead."""
     import tensorflow as tf
@@ -167,4 +171,8 @@ def training_dataset(maker: BatchMaker, plan: Sequence[PlannedBatch]):
     dataset = tf.data.Dataset.from_generator(
         lambda: training_batches(maker, plan), output_signature=specs
     )
-    return dataset.prefetch(tf.data.AUTOTUNE)
+    # The thread that tunes such numbers holds up the end of the data until it next
+    # wakes, which is up to a minute later.
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    return dataset.prefetch(AHEAD).with_options(options)

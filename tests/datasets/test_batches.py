@@ -301,3 +301,10 @@ def test_tf_data_delivers_the_same_batches(training):
     assert inputs["context_words"].shape.as_list() == [2, None]
     assert inputs["question_characters"].shape.as_list() == [2, None, 3]
     assert targets["start_logits"].shape.as_list() == [2, None]
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="is for TensorFlow")
+def test_the_end_of_the_data_waits_for_no_tuning(training):
+    """A thread of tf.data would hold it up for as long as a minute."""
+    maker, plan = training
+    assert not training_dataset(maker, plan).options().autotune.enabled
