@@ -17,6 +17,6 @@ def test_times_both_starts_and_the_pipeline(door, tiny_files, tmp_path):
     told = json.loads(output.read_text())
     for start in ("first start", "second start"):
         assert told[start]["questions"] == 25 + 10
-        assert told[start]["peak_mib"] > told[start]["of_which_imports_mib"] / 2
+        assert told[start]["peak_mib"] >= told[start]["of_which_imports_mib"] > 0
     assert told["input pipeline"]["steps"] == 5
     assert told["input pipeline"]["examples_per_second"] > 0
