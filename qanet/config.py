@@ -111,10 +111,10 @@ class VocabularyConfig(Section):
     """Words and characters.
 
     Attributes:
-        vectors: a file of pretrained word vectors; without one the model trains its
-            own.
-        extra_vectors: rows kept from the head of the vectors file beside the words of
-            the data, so that a trained reader knows frequent words of other texts.
+        vectors: files of pretrained word vectors, or one; a word's vectors of all files
+            are joined. Without any the model trains its own.
+        extra_vectors: rows kept from the head of each file beside the words of the
+            data, so that a trained reader knows frequent words of other texts.
         word_width: size of a word vector when no vectors are given.
         word_min_count: occurrences in the training data that earn a word a trained
             vector when no vectors are given.
@@ -122,12 +122,19 @@ class VocabularyConfig(Section):
         characters_per_word: characters that a word is cut or padded to.
     """
 
-    vectors: str | None = None
+    vectors: tuple[str, ...] = ()
     extra_vectors: NonNegativeInt = 100_000
     word_width: PositiveInt = 64
     word_min_count: PositiveInt = 5
     character_min_count: PositiveInt = 50
     characters_per_word: PositiveInt = 16
+
+    @field_validator("vectors", mode="before")
+    @classmethod
+    def _list_one_file(cls, value: Any) -> Any:
+        if value is None:
+            return ()
+        return (value,) if isinstance(value, str) else value
 
 
 class StackConfig(Section):
@@ -168,6 +175,14 @@ class QANetConfig(Section):
         dropout: dropout rate of every sub-layer.
         survival: probability that the last sub-layer of a stack takes part in a
             training step (stochastic depth).
+        dropout_everywhere: also drop what the authors' code drops: the outputs of the
+            encoder before context-query attention and of the passes before the
+            pointer, the weights of the attention, the hidden layers of the feed-forward
+            networks, and what the highway network passes on.
+        tuned_words: of the given word vectors, those of so many of the commonest words
+            of training questions are trained further.
+        question_match: also tell the encoder of each word whether the other text has
+            it, and how often its own has (`qanet.layers.text_match`).
         embedding_norm: normalise each word's embedding before the encoder.
         residual_scale: fixed factor of every sub-layer's output; the paper has 1.
         position_scale: amplitude of the position signal; the paper has 1.
@@ -197,6 +212,9 @@ class QANetConfig(Section):
     embedding_dropout: Literal["elements", "types"] = "elements"
     dropout: Rate = 0.1
     survival: Probability = 0.9
+    dropout_everywhere: bool = False
+    tuned_words: NonNegativeInt = 0
+    question_match: bool = False
     embedding_norm: bool = True
     residual_scale: PositiveFloat = 0.3
     position_scale: PositiveFloat = 0.3
@@ -224,7 +242,9 @@ class TrainingConfig(Section):
         warmup_steps: steps until the full rate.
         warmup: shape of the warm-up; `logarithmic` is the paper's "inverse
             exponential" rise.
-        decay: after warm-up, keep the rate or let it fall to zero along a cosine.
+        decay: after warm-up, keep the rate (`constant`), let it fall to zero along a
+            `cosine`, or keep it and let it fall to zero on a straight line over the
+            last quarter of the steps (`trapezoid`).
         beta_1, beta_2, epsilon: Adam's constants.
         clip_norm: upper bound of the gradient's global norm.
         l2: weight of the L2 penalty on matrices (not on biases and norm scales).
@@ -247,7 +267,7 @@ class TrainingConfig(Section):
     learning_rate: PositiveFloat = 1e-3
     warmup_steps: NonNegativeInt = 1000
     warmup: Literal["linear", "logarithmic"] = "linear"
-    decay: Literal["constant", "cosine"] = "cosine"
+    decay: Literal["constant", "cosine", "trapezoid"] = "cosine"
     beta_1: Rate = 0.8
     beta_2: Rate = 0.999
     epsilon: PositiveFloat = 1e-7

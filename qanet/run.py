@@ -145,6 +145,7 @@ def embedding_sizes(config: Config, vocabulary: Vocabulary) -> EmbeddingSizes:
         characters=len(vocabulary.characters),
         characters_per_word=vocabulary.characters_per_word,
         pretrained=pretrained,
+        lowercase=vocabulary.lowercase,
     )
 
 

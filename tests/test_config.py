@@ -160,7 +160,7 @@ def test_overrides_change_what_they_name_and_nothing_else():
     expected["model"]["model_encoder"]["blocks"] = 2
     expected["model"]["final_norm"] = True
     expected["data"] |= {"train": "my file.json", "buckets": (100, 400)}
-    expected["vocabulary"]["vectors"] = "glove.txt"
+    expected["vocabulary"]["vectors"] = ("glove.txt",)
     assert load_preset("qanet-paper", overrides).model_dump() == expected
 
 
@@ -178,7 +178,12 @@ def test_an_override_takes_all_after_the_first_equals_sign():
 
 
 def test_vectors_can_be_taken_away():
-    assert load_preset("qanet", ["vocabulary.vectors=null"]).vocabulary.vectors is None
+    assert load_preset("qanet", ["vocabulary.vectors=null"]).vocabulary.vectors == ()
+
+
+def test_several_files_of_vectors():
+    config = load_preset("qanet", ["vocabulary.vectors=[a.txt, b.txt]"])
+    assert config.vocabulary.vectors == ("a.txt", "b.txt")
 
 
 def test_overrides_leave_no_trace():

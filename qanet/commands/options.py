@@ -31,9 +31,11 @@ def add_configuration(parser: argparse.ArgumentParser, preset: str) -> None:
         )
     parser.add_argument(
         "--vectors",
+        nargs="+",
         metavar="FILE",
         help="pretrained word vectors as text, GloVe, fastText or word2vec, plain or "
-        ".gz (default: the preset's; none trains its own)",
+        ".gz; those of several files are joined (default: the preset's; none trains "
+        "its own)",
     )
     parser.add_argument(
         "--set",

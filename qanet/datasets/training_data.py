@@ -29,11 +29,16 @@ from qanet.files import (
     unpack_json,
     write_file,
 )
-from qanet.text.vectors import load_vectors
+from qanet.text.vectors import (
+    WordVectors,
+    commonest_first,
+    join_vectors,
+    load_vectors,
+)
 from qanet.text.vocabulary import Vocabulary
 
 # Raise it when the arrays of the compact file change.
-FORMAT = 3
+FORMAT = 4
 TRAIN = "train/"
 
 
@@ -98,23 +103,47 @@ def read_training_data(
 def build_vocabulary(
     config: Config, train: Features, dev: Features, cache: Path
 ) -> Vocabulary:
-    """The words of the vectors file that matter, or else the frequent ones of train.
+    """The words of the vectors files that matter, or else the frequent ones of train.
 
     Vectors are kept for the words of dev too, since they are given and not learned;
     everything that is learned comes from train.
+
+    Raises:
+        UserError: a file cannot be read, is damaged, or has none of the words.
     """
     settings = config.vocabulary
     vectors = None
     if settings.vectors:
         words = set(train.words[1:]) | set(dev.words[1:])
-        vectors = load_vectors(
-            Path(settings.vectors), words, settings.extra_vectors, cache
+        vectors = join_vectors(
+            [
+                _load_useful_vectors(path, words, settings.extra_vectors, cache)
+                for path in settings.vectors
+            ]
         )
-    return Vocabulary.build(_count_words(train), vectors, settings)
+        # So that `model.tuned_words` finds them.
+        questions = _count_words(train, train.question_words)
+        vectors = commonest_first(vectors, questions)
+    texts = np.concatenate([train.context_words, train.question_words])
+    return Vocabulary.build(_count_words(train, texts), vectors, settings)
 
 
-def _count_words(features: Features) -> Counter[str]:
-    numbers = np.concatenate([features.context_words, features.question_words])
+def _load_useful_vectors(
+    path: str, words: set[str], extra: int, cache: Path
+) -> WordVectors:
+    vectors = load_vectors(path, words, extra, cache)
+    if words.isdisjoint(vectors.words) and {word.lower() for word in words}.isdisjoint(
+        vectors.words
+    ):
+        raise UserError(
+            f"{path}: has none of the data's {len(words):,} words; give vectors of the "
+            "data's language"
+        )
+    return vectors
+
+
+def _count_words(features: Features, numbers: np.ndarray) -> Counter[str]:
+    """How often each word of the features occurs among these numbers of words."""
     counts = np.bincount(numbers, minlength=len(features.words)).tolist()
     return Counter(dict(zip(features.words[1:], counts[1:], strict=True)))
 

@@ -91,7 +91,7 @@ class DepthwiseSeparableConv1D(keras.layers.Layer):
             name="bias", shape=(self.filters,), initializer="zeros"
         )
 
-    def call(self, x, mask):
+    def call(self, x, mask, training=False):
         kernel = self.depthwise[...]  # A tensor, which a custom gradient needs.
         x = depthwise_convolution(zero_padding(x, mask), kernel)
         return self.activation(ops.matmul(x, self.pointwise) + self.bias)

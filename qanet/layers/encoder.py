@@ -5,6 +5,7 @@ import numpy as np
 from keras import ops
 
 from qanet.layers.convolution import DepthwiseSeparableConv1D
+from qanet.layers.dropout import Dropout
 from qanet.layers.residual import Residual
 from qanet.layers.self_attention import MultiHeadSelfAttention
 
@@ -34,15 +35,17 @@ class FeedForward(keras.layers.Layer):
 
     Args:
         inner: size of the hidden layer.
+        dropout: dropout rate of the hidden layer.
 
     Input and output: float tensor `(batch, length, width)`. The mask is not needed;
     it is accepted so that all sub-layers are called alike.
     """
 
-    def __init__(self, inner, **kwargs):
+    def __init__(self, inner, dropout=0.0, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.inner = inner
+        self.dropout = Dropout(dropout, name="dropout")
 
     def build(self, input_shape):
         self.expand = keras.layers.Dense(self.inner, activation="relu", name="expand")
@@ -50,14 +53,18 @@ class FeedForward(keras.layers.Layer):
         self.expand.build(input_shape)
         self.contract.build((*input_shape[:-1], self.inner))
 
-    def call(self, x, mask=None):
-        return self.contract(self.expand(x))
+    def call(self, x, mask=None, training=False):
+        return self.contract(self.dropout(self.expand(x), training=training))
 
     def compute_output_shape(self, input_shape):
         return input_shape
 
     def get_config(self):
-        return {**super().get_config(), "inner": self.inner}
+        return {
+            **super().get_config(),
+            "inner": self.inner,
+            "dropout": self.dropout.rate,
+        }
 
 
 @keras.saving.register_keras_serializable(package="qanet")
@@ -74,6 +81,8 @@ class EncoderStack(keras.layers.Layer):
         heads: heads of the self-attention.
         feed_forward: inner size of the feed-forward layer.
         dropout: dropout rate of every sub-layer's output.
+        inner_dropout: dropout rate within sub-layers, of the attention's weights and
+            the feed-forward network's hidden layer.
         survival: survival probability of the last sub-layer.
         residual_scale: fixed factor of every sub-layer's output.
         position_scale: amplitude of the position signal.
@@ -93,6 +102,7 @@ class EncoderStack(keras.layers.Layer):
         heads,
         feed_forward,
         dropout=0.0,
+        inner_dropout=0.0,
         survival=1.0,
         residual_scale=1.0,
         position_scale=1.0,
@@ -108,6 +118,7 @@ class EncoderStack(keras.layers.Layer):
         self.heads = heads
         self.feed_forward = feed_forward
         self.dropout = dropout
+        self.inner_dropout = inner_dropout
         self.survival = survival
         self.residual_scale = residual_scale
         self.position_scale = position_scale
@@ -128,10 +139,16 @@ class EncoderStack(keras.layers.Layer):
                 for i in range(self.convolutions)
             ]
             layers.append(
-                MultiHeadSelfAttention(self.heads, name=f"block_{block}_attention")
+                MultiHeadSelfAttention(
+                    self.heads, self.inner_dropout, name=f"block_{block}_attention"
+                )
             )
             layers.append(
-                FeedForward(self.feed_forward, name=f"block_{block}_feed_forward")
+                FeedForward(
+                    self.feed_forward,
+                    self.inner_dropout,
+                    name=f"block_{block}_feed_forward",
+                )
             )
             for layer in layers:
                 level = len(self.sublayers) + 1
@@ -170,6 +187,7 @@ class EncoderStack(keras.layers.Layer):
             "heads": self.heads,
             "feed_forward": self.feed_forward,
             "dropout": self.dropout,
+            "inner_dropout": self.inner_dropout,
             "survival": self.survival,
             "residual_scale": self.residual_scale,
             "position_scale": self.position_scale,

@@ -15,7 +15,7 @@ class Residual(keras.layers.Layer):
     (Huang et al., 2016, equation 5).
 
     Args:
-        layer: the sub-layer, called with `(x, mask=mask)`.
+        layer: the sub-layer, called with `(x, mask=mask, training=training)`.
         dropout: dropout rate of the sub-layer's output.
         survival: probability that the sub-layer takes part in training.
         scale: fixed factor of the sub-layer's output. Below one, a stack starts close
@@ -42,7 +42,7 @@ class Residual(keras.layers.Layer):
             self.layer.build(input_shape)
 
     def call(self, x, mask, training=False):
-        y = self.layer(self.norm(x), mask=mask)
+        y = self.layer(self.norm(x), mask=mask, training=training)
         y = self.scale * self.dropout(y, training=training)
         if self.survival == 1.0:
             return x + y

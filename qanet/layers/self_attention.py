@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from qanet.layers.dropout import Dropout
 from qanet.layers.numerics import mask_logits
 
 
@@ -12,15 +13,17 @@ class MultiHeadSelfAttention(keras.layers.Layer):
 
     Args:
         heads: number of heads; divides the width.
+        dropout: dropout rate of the weights.
 
     Input: float tensor `(batch, length, width)` and boolean mask `(batch, length)`.
     Output: float tensor `(batch, length, width)`.
     """
 
-    def __init__(self, heads, **kwargs):
+    def __init__(self, heads, dropout=0.0, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.heads = heads
+        self.dropout = Dropout(dropout, name="dropout")
 
     def build(self, input_shape):
         width = input_shape[-1]
@@ -42,7 +45,7 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         self.projection.build(input_shape)
         self.output_projection.build(input_shape)
 
-    def call(self, x, mask):
+    def call(self, x, mask, training=False):
         batch, length, width = ops.shape(x)
         size = width // self.heads
         x = ops.reshape(self.projection(x), (batch, length, 3, self.heads, size))
@@ -54,6 +57,7 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         highest = ops.stop_gradient(ops.max(logits, axis=-1, keepdims=True))
         weights = ops.exp(logits - highest)
         total = ops.sum(weights, axis=-1, keepdims=True)
+        weights = self.dropout(weights, training=training)
         # Normalised after the product with the values: that is one pass less over
         # the (length, length) weights than a softmax.
         x = ops.matmul(ops.cast(weights, value.dtype), value)
@@ -65,4 +69,8 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         return input_shape
 
     def get_config(self):
-        return {**super().get_config(), "heads": self.heads}
+        return {
+            **super().get_config(),
+            "heads": self.heads,
+            "dropout": self.dropout.rate,
+        }

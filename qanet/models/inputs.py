@@ -16,6 +16,8 @@ class EmbeddingSizes:
         characters: size of the alphabet, padding and unknown included.
         characters_per_word: characters that a word is cut or padded to.
         pretrained: whether the vectors were given; otherwise they are trained.
+        lowercase: for each character the number of its lower case; empty where no
+            character has one.
     """
 
     rows: int
@@ -23,6 +25,7 @@ class EmbeddingSizes:
     characters: int
     characters_per_word: int
     pretrained: bool
+    lowercase: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,11 @@ from qanet.layers.encoder import EncoderStack
 from qanet.layers.input_embedding import InputEmbedding
 from qanet.layers.no_answer import NoAnswerLogit
 from qanet.layers.pointer import SpanPointer
+from qanet.layers.text_match import TextMatch
 from qanet.models.inputs import EmbeddingSizes, reading_inputs
+
+# Rows of the vector table before those of words: padding and unknown.
+RESERVED_ROWS = 2
 
 
 def build_qanet(
@@ -35,10 +39,12 @@ def build_qanet(
     """
     inputs = reading_inputs(sizes.characters_per_word)
 
+    everywhere = config.dropout if config.dropout_everywhere else 0.0
     stack_settings = {
         "heads": config.heads,
         "feed_forward": config.feed_forward,
         "dropout": config.dropout,
+        "inner_dropout": everywhere,
         "survival": config.survival,
         "residual_scale": config.residual_scale,
         "position_scale": config.position_scale,
@@ -65,6 +71,9 @@ def build_qanet(
             "rows": sizes.rows,
             "width": sizes.width,
             "trainable_rows": not sizes.pretrained,
+            "tuned_rows": min(config.tuned_words, sizes.rows - RESERVED_ROWS)
+            if sizes.pretrained
+            else 0,
             "type_dropout": type_rates[0],
         },
         characters={
@@ -80,6 +89,7 @@ def build_qanet(
         word_dropout=element_rates[0],
         character_dropout=element_rates[1],
         dropout=config.dropout,
+        carry_dropout=everywhere,
         name="embedding",
     )
     embedding_encoder = encoder(
@@ -88,15 +98,23 @@ def build_qanet(
         name="embedding_encoder",
     )
 
-    def encode(words, characters, mask):
-        return embedding_encoder(embedding(words, characters, *seeds), mask=mask)
+    encoder_dropout = Dropout(everywhere, name="encoder_dropout")
+    match = TextMatch(sizes.lowercase, name="match")
+    match_projection = keras.layers.Dense(
+        config.width, use_bias=False, name="match_projection"
+    )
 
-    context = encode(
-        inputs.context_words, inputs.context_characters, inputs.context_mask
-    )
-    question = encode(
-        inputs.question_words, inputs.question_characters, inputs.question_mask
-    )
+    def encode(text, other, mask, name):
+        # An export begins here: known words' vectors are looked up.
+        x = keras.layers.Identity(name=f"{name}_vectors")(embedding(*text, *seeds))
+        if config.question_match:
+            x = x + match_projection(match(*text, *other))
+        return encoder_dropout(embedding_encoder(x, mask=mask))
+
+    context_text = (inputs.context_words, inputs.context_characters)
+    question_text = (inputs.question_words, inputs.question_characters)
+    context = encode(context_text, question_text, inputs.context_mask, "context")
+    question = encode(question_text, context_text, inputs.question_mask, "question")
 
     # Context-query attention, and projection to the width of the model encoder.
     attended = ContextQueryAttention(name="context_query_attention")(
@@ -112,10 +130,11 @@ def build_qanet(
         name="model_encoder",
     )
     between_passes = Dropout(config.dropout, name="pass_dropout")
+    before_pointer = Dropout(everywhere, name="output_dropout")
     outputs = []
     for _ in range(config.passes):
         x = model_encoder(x, mask=inputs.context_mask)
-        outputs.append(x)
+        outputs.append(before_pointer(x))
         x = between_passes(x)
 
     # Output: start from the first two of the last three passes, end from the first
@@ -170,6 +189,8 @@ def qanet_flops(
     joined = sizes.width + (config.character_filters or config.character_width)
     highway = joined if config.highway_before_projection else width
     word = joined * width + config.highway_layers * 2 * highway**2
+    if config.question_match:
+        word += TextMatch.FEATURES * width
     total = 0
     for length in (context, question):
         total += length * word + stack(config.embedding_encoder, length)

@@ -14,7 +14,7 @@ from qanet.datasets.plans import READING_PAIRS
 from qanet.datasets.windows import READING_WINDOW
 from qanet.reader import Reader
 from qanet.serving.span_graph import best_spans
-from qanet.serving.text_graph import Tokenizer, Tokens, WordVectors
+from qanet.serving.text_graph import Tokenizer, Tokens, Words, WordTable
 
 STRIDE = READING_WINDOW // 2
 
@@ -73,7 +73,7 @@ class StringReader(tf.Module):
         self.threshold = reader.threshold
         self.tokenizer = Tokenizer()
         embedding = reader.model.get_layer("embedding")
-        self.vectors = WordVectors(reader.vocabulary, embedding)
+        self.table = WordTable(reader.vocabulary, embedding)
         self.reading = without_embedding(reader.model)
 
     def answer(self, context, question, top_k) -> dict[str, tf.Tensor]:
@@ -143,21 +143,13 @@ class StringReader(tf.Module):
             now = slice(first, first + rows)
             texts, lengths = windows.texts[now], windows.lengths[now]
             begin = tf.gather(context_base, texts) + windows.offsets[now]
-            context, real = self._embed(contexts.words, begin, lengths)
-            question, asked = self._embed(
+            context, real = self._look_up(contexts.words, begin, lengths)
+            question, _ = self._look_up(
                 questions.words,
                 tf.gather(question_base, texts),
                 tf.gather(questions.counts, texts),
             )
-            outputs = self.reading(
-                {
-                    "context_words": tf.cast(real, tf.int32),
-                    "context_characters": context,
-                    "question_words": tf.cast(asked, tf.int32),
-                    "question_characters": question,
-                },
-                training=False,
-            )
+            outputs = self.reading([*context, *question], training=False)
             logits = tf.stack([outputs["start_logits"], outputs["end_logits"]], -1)
             if self.knows_no_answer:
                 none, logits = tf.reduce_sum(logits[:, 0], -1), logits[:, 1:]
@@ -186,64 +178,45 @@ class StringReader(tf.Module):
         )
         return parts.concat(), no_answer
 
-    def _embed(self, words, begin, lengths):
-        """Vectors of stretches of words.
+    def _look_up(self, words, begin, lengths):
+        """What the model sees of stretches of words.
 
         Args:
             words: strings `(words,)`.
             begin, lengths: int32 `(items,)`.
 
         Returns:
-            Vectors `(items, longest, width)`, and where they are real, boolean
-            `(items, longest)`.
+            `Words` whose parts begin with `(items, longest)`, zero at padding, and
+            where they are real, boolean `(items, longest)`.
         """
         # At least one place, for layers that cannot do without.
         longest = tf.maximum(1, tf.reduce_max(lengths))
         place = tf.range(longest)[None]
         real = place < lengths[:, None]
         chosen = tf.gather(words, tf.boolean_mask(begin[:, None] + place, real))
-        vectors = self.vectors(chosen)
-        shape = tf.concat([tf.shape(real), tf.shape(vectors)[1:]], axis=0)
-        return tf.scatter_nd(tf.where(real), vectors, tf.cast(shape, tf.int64)), real
 
+        def placed(part):
+            shape = tf.concat([tf.shape(real), tf.shape(part)[1:]], axis=0)
+            return tf.scatter_nd(tf.where(real), part, tf.cast(shape, tf.int64))
 
-class Given(keras.layers.Layer):
-    """Stands for an embedding whose vectors are given in the place of spellings."""
-
-    def call(self, rows, vectors, *seeds):
-        return vectors
-
-    def compute_output_shape(self, rows_shape, vectors_shape):
-        return vectors_shape
+        return Words(*map(placed, self.table(chosen))), real
 
 
 def without_embedding(model: keras.Model) -> keras.Model:
-    """The same layers, but with word vectors as inputs.
+    """The same layers above the embedding.
 
     Args:
-        model: a reading model with a layer `embedding`.
+        model: a reading model with layers `context_vectors` and `question_vectors`.
 
     Returns:
-        A model with the same inputs and outputs, but for `context_characters` and
-        `question_characters`: float `(batch, length, width)`, what `embedding` would
-        say. Of the rows it only sees where they are not 0.
+        A model with the same outputs. Its inputs are a list, the three parts of `Words`
+        of the context and then those of the question, `(batch, length, ...)` each.
     """
-    width = model.get_layer("embedding").width
-    inputs = {
-        name: keras.Input(
-            (None, width) if name.endswith("_characters") else (None,),
-            dtype="float32" if name.endswith("_characters") else "int32",
-            name=name,
-        )
-        for name in model.input
-    }
-    return keras.models.clone_model(
-        model,
-        input_tensors=inputs,
-        clone_function=lambda layer: (
-            Given(name=layer.name) if layer.name == "embedding" else layer
-        ),
-    )
+    inputs = []
+    for text in ("context", "question"):
+        inputs += [model.input[f"{text}_words"], model.input[f"{text}_characters"]]
+        inputs.append(model.get_layer(f"{text}_vectors").output)
+    return keras.Model(inputs, model.output)
 
 
 def export_saved_model(reader: Reader, directory: Path) -> None:

@@ -94,8 +94,22 @@ class Tokenizer(tf.Module):
         )
 
 
-class WordVectors(tf.Module):
-    """The vectors of words: looked up where the vocabulary has the word as it stands.
+class Words(NamedTuple):
+    """What a model sees of some words.
+
+    Attributes:
+        rows: int32 `(words,)`, rows of the vector table.
+        characters: int32 `(words, characters_per_word)`, spellings.
+        vectors: float `(words, width)`, what the embedding makes of the two.
+    """
+
+    rows: tf.Tensor
+    characters: tf.Tensor
+    vectors: tf.Tensor
+
+
+class WordTable(tf.Module):
+    """Words as a model sees them: looked up where the vocabulary has the word itself.
 
     Only the other words, each once, pay for the network that makes a vector of a row
     and a spelling.
@@ -122,26 +136,31 @@ class WordVectors(tf.Module):
             range(len(RESERVED), len(vocabulary.characters)),
             UNKNOWN,
         )
-        self.known = tf.Variable(
-            _vectors_of_vocabulary(vocabulary, embedding), trainable=False
+        self.known = Words(
+            *(
+                tf.Variable(part, trainable=False)
+                for part in _words_of_vocabulary(vocabulary, embedding)
+            )
         )
 
-    def __call__(self, words: tf.Tensor) -> tf.Tensor:
-        """The vectors, float `(words, width)`, of strings `(words,)`."""
+    def __call__(self, words: tf.Tensor) -> Words:
+        """What the model sees of strings `(words,)`."""
         rows = self.rows.lookup(words)
         is_known = rows >= 0
         others, number = tf.unique(tf.boolean_mask(words, ~is_known))
-        # Known words first, then the others, so that one look-up serves both.
-        table = tf.concat(
-            [tf.gather(self.known, tf.maximum(rows, 0)), self._spell(others)], 0
-        )
         places = tf.range(tf.size(words))
         places = tf.tensor_scatter_nd_update(
             places, tf.where(~is_known), tf.size(words) + number
         )
-        return tf.gather(table, places)
 
-    def _spell(self, words: tf.Tensor) -> tf.Tensor:
+        def joined(known, spelled):
+            # Known words first, then the others, so that one look-up serves both.
+            table = tf.concat([tf.gather(known, tf.maximum(rows, 0)), spelled], 0)
+            return tf.gather(table, places)
+
+        return Words(*map(joined, self.known, self._spell(others)))
+
+    def _spell(self, words: tf.Tensor) -> Words:
         # An empty word more, for layers that cannot do without any.
         words = tf.concat([[""], words], axis=0)
         rows = self.rows.lookup(tf.strings.lower(words, encoding="utf-8"))
@@ -152,7 +171,8 @@ class WordVectors(tf.Module):
             self.characters.lookup(tf.cast(codes.flat_values, tf.int64)),
             codes.row_splits,
         ).to_tensor(shape=[None, self.characters_per_word])
-        return self.embedding(rows[None], characters[None], training=False)[0, 1:]
+        vectors = self.embedding(rows[None], characters[None], training=False)
+        return Words(rows[1:], characters[1:], vectors[0, 1:])
 
 
 def _is_text(word: str) -> bool:
@@ -172,15 +192,17 @@ def _table(keys, values, default: int) -> tf.lookup.StaticHashTable:
     )
 
 
-def _vectors_of_vocabulary(
+def _words_of_vocabulary(
     vocabulary: Vocabulary, embedding: keras.layers.Layer
-) -> np.ndarray:
-    """The vector of each row's own word, float `(rows, width)`."""
+) -> list[np.ndarray]:
+    """What the model sees of each row's own word: the parts of `Words`."""
     parts = []
     for first in range(0, len(vocabulary.words), CHUNK):
         words = vocabulary.words[first : first + CHUNK]
         # The first entry of a list of words is padding to `Vocabulary.table`.
         table = vocabulary.table(["", *words])
-        vectors = embedding(table.rows[None, 1:], table.characters[None, 1:])
-        parts.append(keras.ops.convert_to_numpy(vectors)[0])
-    return np.concatenate(parts)
+        rows, characters = table.rows[1:], table.characters[1:]
+        vectors = embedding(rows[None], characters[None])
+        vectors = keras.ops.convert_to_numpy(vectors)[0]
+        parts.append((rows, characters, vectors))
+    return [np.concatenate(part) for part in zip(*parts, strict=True)]

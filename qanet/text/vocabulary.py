@@ -114,6 +114,15 @@ class Vocabulary:
             characters[i, : len(spelling)] = spelling
         return WordTable(rows, characters)
 
+    @cached_property
+    def lowercase(self) -> tuple[int, ...]:
+        """For each character the number of its lower case, or its own number."""
+        numbers = self._number_of_character
+        return tuple(
+            numbers.get(character.lower(), number)
+            for number, character in enumerate(self.characters)
+        )
+
     def save(self, directory: Path) -> None:
         """Writes the vocabulary into a directory, which is made if need be."""
         if self.vectors is not None:

@@ -14,9 +14,12 @@ from keras import ops
 
 from qanet.config import TrainingConfig
 
+# The share of the steps over which a trapezoid falls to zero.
+FALLING = 0.25
+
 
 class LearningRate(keras.optimizers.schedules.LearningRateSchedule):
-    """Warm-up from above zero to the full rate, then constant or a cosine to zero.
+    """Warm-up from above zero to the full rate, then what `training.decay` says.
 
     Args:
         config: gives the rate, the shapes of warm-up and decay, and the steps.
@@ -39,6 +42,9 @@ class LearningRate(keras.optimizers.schedules.LearningRateSchedule):
             left = max(config.steps - config.warmup_steps, 1)
             done = ops.clip((step - warmup) / left, 0.0, 1.0)
             rate = rate * 0.5 * (1.0 + ops.cos(math.pi * done))
+        elif config.decay == "trapezoid":
+            left = (config.steps + 1.0 - step) / (config.steps * FALLING)
+            rate = rate * ops.clip(left, 0.0, 1.0)
         return rate
 
     def get_config(self):

@@ -61,10 +61,45 @@ def test_given_vectors_are_kept_for_the_words_of_train_and_dev(tmp_path):
     vocabulary = build_vocabulary(
         config(vectors=str(path), extra_vectors=1), TRAIN, DEV, tmp_path / "cache"
     )
-    assert vocabulary.words[2:] == ["the", "red", "violet"]
+    # "red" stands in questions of train.
+    assert vocabulary.words[2:] == ["red", "the", "violet"]
     np.testing.assert_array_equal(
-        vocabulary.vectors, [[0, 0], [0, 0], [9, 9], [1, 2], [3, 4]]
+        vocabulary.vectors, [[0, 0], [0, 0], [1, 2], [9, 9], [3, 4]]
     )
+
+
+def test_vectors_of_several_files_are_joined(tmp_path):
+    one, other = tmp_path / "one.txt", tmp_path / "other.txt"
+    one.write_text("red 1 2\nWho 3 4\n", encoding="utf-8")
+    other.write_text("violet 5\nwho 6\n", encoding="utf-8")
+    vocabulary = build_vocabulary(
+        config(vectors=[str(one), str(other)], extra_vectors=0), TRAIN, DEV, tmp_path
+    )
+    # "Who", "red" twice each in questions of train, "who" and "violet" not.
+    assert vocabulary.words[2:] == ["red", "Who", "violet", "who"]
+    np.testing.assert_array_equal(
+        vocabulary.vectors[2:], [[1, 2, 0], [3, 4, 6], [0, 0, 5], [0, 0, 6]]
+    )
+
+
+def test_vectors_that_know_none_of_the_words_are_refused(tmp_path):
+    good, bad = tmp_path / "good.txt", tmp_path / "bad.txt"
+    good.write_text("red 1 2\n", encoding="utf-8")
+    bad.write_text("rouge 1 2\nvert 3 4\n", encoding="utf-8")
+    settings = config(vectors=[str(good), str(bad)], extra_vectors=9)
+    with pytest.raises(UserError, match=r"bad\.txt: has none of the data's 8 words"):
+        build_vocabulary(settings, TRAIN, DEV, tmp_path)
+
+
+@pytest.mark.parametrize("content", [None, "{}\n", "red 1 two\n"])
+def test_one_bad_file_among_several_is_named(tmp_path, content):
+    good, bad = tmp_path / "good.txt", tmp_path / "bad.txt"
+    good.write_text("red 1 2\n", encoding="utf-8")
+    if content is not None:
+        bad.write_text(content, encoding="utf-8")
+    settings = config(vectors=[str(good), str(bad)], extra_vectors=9)
+    with pytest.raises(UserError, match=r"bad\.txt"):
+        build_vocabulary(settings, TRAIN, DEV, tmp_path)
 
 
 COUNTS = {

@@ -9,6 +9,7 @@ from keras import ops
 
 from qanet.config import QANetConfig, load_preset
 from qanet.layers.encoder import EncoderStack
+from qanet.layers.text_match import TextMatch
 from qanet.models.inputs import EmbeddingSizes
 from qanet.models.qanet import build_qanet
 from qanet.models.registry import build_model, forward_flops
@@ -105,6 +106,9 @@ def numpy_qanet(reference, weights, config, example):
     def embed(words, characters):
         table = weights["embedding/words/table"]
         unknown = weights["embedding/words/unknown"]
+        if config.tuned_words:
+            table = table.copy()
+            table[2 : 2 + config.tuned_words] += weights["embedding/words/tuning"]
         vectors = [unknown if word == 1 else table[word] for word in words]
         spelled = reference.character_embedding(
             characters,
@@ -128,7 +132,8 @@ def numpy_qanet(reference, weights, config, example):
             config.position_scale,
         )
 
-    def encode_text(words, characters):
+    def encode_text(text, other):
+        words, characters = text
         x = embed(words, characters)
         highway = reference.below(weights, "embedding/highway")
         if config.highway_before_projection:
@@ -139,11 +144,18 @@ def numpy_qanet(reference, weights, config, example):
             x = reference.highway(x, highway, config.highway_layers)
         if config.embedding_norm:
             x = reference.layer_norm(x, reference.below(weights, "embedding/norm"))
+        if config.question_match:
+            features = TextMatch()(*(array[None] for array in (*text, *other)))
+            features = ops.convert_to_numpy(features)[0]
+            x = x + features @ weights["match_projection/kernel"]
         stack = config.embedding_encoder
         return encode(x, "embedding_encoder", stack.blocks, stack.convolutions)
 
-    context = encode_text(example["context_words"], example["context_characters"])
-    question = encode_text(example["question_words"], example["question_characters"])
+    context, question = (
+        (example[f"{text}_words"], example[f"{text}_characters"])
+        for text in ("context", "question")
+    )
+    context, question = encode_text(context, question), encode_text(question, context)
     x = reference.context_query_attention(
         context, question, reference.below(weights, "context_query_attention")
     )
@@ -165,6 +177,8 @@ def numpy_qanet(reference, weights, config, example):
         {"highway_before_projection": False, "character_filters": 0},
         {"passes": 4, "highway_layers": 0},
         {"embedding_norm": False, "residual_scale": 1.0, "position_scale": 1.0},
+        {"question_match": True, "dropout_everywhere": True},
+        {"tuned_words": 3},
     ],
     ids=str,
 )
@@ -210,6 +224,8 @@ def count_parameters(config, sizes):
     joined = sizes.width + spelled
 
     words = sizes.width + (0 if sizes.pretrained else sizes.rows * sizes.width)
+    if sizes.pretrained:
+        words += min(config.tuned_words, sizes.rows - 2) * sizes.width
     characters = sizes.characters * config.character_width
     if config.character_filters:
         window = config.character_kernel * config.character_width
@@ -232,6 +248,7 @@ def count_parameters(config, sizes):
     trilinear, attended, pointer = 3 * d, 4 * d * d, 2 * 2 * d
     lower = words + characters + highway + projection
     lower += 2 * d if config.embedding_norm else 0
+    lower += 4 * d if config.question_match else 0
     return lower + encoders + trilinear + attended + pointer
 
 
@@ -244,6 +261,9 @@ def count_parameters(config, sizes):
         ({"character_filters": 0, "highway_layers": 1, "final_norm": False}, False),
         ({"highway_before_projection": False, "position_per_block": True}, True),
         ({"model_encoder": {"blocks": 3, "convolutions": 0, "kernel_size": 4}}, True),
+        ({"question_match": True, "tuned_words": 4}, True),
+        ({"tuned_words": 1000}, True),
+        ({"tuned_words": 4}, False),
     ],
     ids=str,
 )

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from qanet.layers.input_embedding import InputEmbedding
-from qanet.serving.text_graph import Tokenizer, WordVectors
+from qanet.serving.text_graph import Tokenizer, WordTable
 from qanet.text.tokenizer import token_spans, tokenize
 from qanet.text.vocabulary import RESERVED, Vocabulary
 
@@ -95,25 +95,31 @@ def test_what_is_no_utf8_is_one_character_for_each_broken_sequence(tokenizer):
     ],
     ids=str,
 )
-def test_vectors_are_those_of_python(embedding, words):
-    graph = WordVectors(VOCABULARY, embedding)
+def test_words_are_those_of_python(embedding, words):
+    graph = WordTable(VOCABULARY, embedding)
 
-    vectors = graph(tf.constant(words, tf.string))
+    rows, characters, vectors = graph(tf.constant(words, tf.string))
 
     table = VOCABULARY.table(["", *words])
+    np.testing.assert_array_equal(rows, table.rows[1:])
+    np.testing.assert_array_equal(characters, table.characters[1:])
     expected = embedding(table.rows[None, 1:], table.characters[None, 1:])[0]
     assert vectors.shape == (len(words), 6)
     np.testing.assert_allclose(vectors, expected, atol=1e-6)
 
 
 def test_no_words_have_no_vectors(embedding):
-    graph = WordVectors(VOCABULARY, embedding)
+    graph = WordTable(VOCABULARY, embedding)
 
-    assert graph(tf.constant([], tf.string)).shape == (0, 6)
+    rows, characters, vectors = graph(tf.constant([], tf.string))
+
+    assert rows.shape == (0,)
+    assert characters.shape == (0, 5)
+    assert vectors.shape == (0, 6)
 
 
 def test_only_unknown_words_pay_for_their_spelling_and_each_once(embedding):
-    graph = WordVectors(VOCABULARY, embedding)
+    graph = WordTable(VOCABULARY, embedding)
     asked = []
     graph.embedding = lambda rows, characters, training: (
         asked.append(rows) or embedding(rows, characters)

@@ -1,6 +1,7 @@
 import gzip
 import math
 import os
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,13 @@ from hypothesis import strategies as st
 
 from qanet.errors import UserError
 from qanet.text import vectors as vectors_module
-from qanet.text.vectors import WordVectors, load_vectors, read_vectors
+from qanet.text.vectors import (
+    WordVectors,
+    commonest_first,
+    join_vectors,
+    load_vectors,
+    read_vectors,
+)
 
 GLOVE = "the 0.5 -1 2e-1\nParis 1 2 3\nparis 4 5 6\n, 7 8 9\n"
 ON_A_FIXTURE = [HealthCheck.function_scoped_fixture]
@@ -71,6 +78,53 @@ def test_words_with_blanks(tmp_path):
     )
     wanted = [". . .", "to infinity", "at"]
     assert rows(read_vectors(path, wanted)) == {". . .": [1, 2], "to infinity": [5, 6]}
+
+
+def vectors_of(**rows_of_words):
+    width = len(next(iter(rows_of_words.values())))
+    table = [[0] * width] * 2 + list(rows_of_words.values())
+    return WordVectors(list(rows_of_words), np.float32(table))
+
+
+def test_joined_vectors_stand_side_by_side():
+    cased = vectors_of(Paris=[1, 2], paris=[3, 4], Oslo=[5, 6])
+    uncased = vectors_of(paris=[7], rome=[8])
+
+    joined = join_vectors([cased, uncased])
+
+    assert rows(joined) == {
+        "Paris": [1, 2, 7],  # by its lower case
+        "paris": [3, 4, 7],
+        "Oslo": [5, 6, 0],
+        "rome": [0, 0, 8],
+    }
+    assert joined.words == ["Paris", "paris", "Oslo", "rome"]
+    assert joined.table.dtype == np.float32
+    assert not joined.table[:2].any()
+
+
+def test_one_file_joined_is_itself():
+    vectors = vectors_of(b=[1, 2], a=[3, 4])
+    joined = join_vectors([vectors])
+    assert joined.words == vectors.words
+    np.testing.assert_array_equal(joined.table, vectors.table)
+
+
+def test_commonest_words_come_first():
+    vectors = vectors_of(rare=[1], What=[2], what=[3], of=[4], seldom=[5])
+    counts = Counter({"What": 2, "what": 1, "WHAT": 2, "Of": 9, "unheard": 99})
+
+    sorted_vectors = commonest_first(vectors, counts)
+
+    # "WHAT" has the vector of "what", and "Of" that of "of".
+    assert rows(sorted_vectors) == {
+        "of": [4],
+        "what": [3],
+        "What": [2],
+        "rare": [1],
+        "seldom": [5],
+    }
+    assert sorted_vectors.words == ["of", "what", "What", "rare", "seldom"]
 
 
 @pytest.mark.parametrize("word", ["\x85", "\u00a0", "a\u2028b", "a\rb", "a\tb"])

@@ -85,6 +85,13 @@ def test_logarithmic_warm_up_follows_the_logarithm_to_the_full_rate():
     np.testing.assert_allclose(actual, expected, rtol=1e-6)
 
 
+def test_trapezoid_keeps_the_rate_for_three_quarters_and_falls_to_zero():
+    actual = rates(9, warmup_steps=2, steps=8, learning_rate=0.4, decay="trapezoid")
+    # The last two of eight steps; a step beyond the last would have none.
+    expected = [0.2, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.2, 0.0]
+    np.testing.assert_allclose(actual, expected, rtol=1e-6)
+
+
 def test_constant_rate_stays_after_warm_up():
     schedule = LearningRate(
         TrainingConfig(warmup_steps=10, steps=100, decay="constant", learning_rate=0.5)

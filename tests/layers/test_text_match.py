@@ -1,0 +1,116 @@
+"""Tests of qanet.layers.text_match."""
+
+import math
+
+import keras
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from keras import ops
+
+from qanet.layers.text_match import TextMatch
+
+# Padding, unknown, then these; upper case has lower case where both are known.
+ALPHABET = ["", "?", *"aAbBcCdD"]
+LOWERCASE = (0, 1, 2, 2, 4, 4, 6, 6, 8, 8)
+SIZE = 7
+
+# Few letters, so that words meet; "?" stands for characters that are not known.
+WORDS = st.text("aAbBc?", min_size=1, max_size=SIZE)
+KNOWN = ["a", "A", "abc", "Abcab", "b?"]
+TEXTS = st.lists(st.sampled_from(KNOWN) | WORDS, min_size=1, max_size=6)
+
+
+def numbers(words, length):
+    """Rows and spellings of a padded text."""
+    rows = np.zeros((1, length), "int32")
+    characters = np.zeros((1, length, SIZE), "int32")
+    for i, word in enumerate(words):
+        rows[0, i] = KNOWN.index(word) + 2 if word in KNOWN else 1
+        spelling = [ALPHABET.index(character) for character in word]
+        characters[0, i, : len(spelling)] = spelling
+    return rows, characters
+
+
+def expected(words, others):
+    """From the words themselves."""
+
+    def same(one, other, form=lambda word: word):
+        legible = "?" not in form(one) or (one == other and one in KNOWN)
+        return legible and form(one) == form(other)
+
+    def stem(word):
+        return word.lower()[:5]
+
+    result = []
+    for word in words:
+        count = sum(same(word, other, str.lower) for other in words)
+        result.append(
+            [
+                any(same(word, other) for other in others),
+                any(same(word, other, str.lower) for other in others),
+                any(same(word, other, stem) for other in others),
+                math.log(max(count, 1)),
+            ]
+        )
+    return np.array(result, "float32")
+
+
+def features(words, others, padding=0):
+    layer = TextMatch(LOWERCASE)
+    text = numbers(words, len(words) + padding)
+    other = numbers(others, len(others) + padding)
+    return ops.convert_to_numpy(layer(*text, *other))[0]
+
+
+@settings(max_examples=200, deadline=None)
+@given(TEXTS, TEXTS, st.integers(0, 2))
+def test_against_strings(words, others, padding):
+    actual = features(words, others, padding)
+
+    assert actual.shape == (len(words) + padding, TextMatch.FEATURES)
+    np.testing.assert_allclose(actual[: len(words)], expected(words, others), atol=1e-6)
+    assert not actual[len(words) :].any()
+
+
+@pytest.mark.parametrize(
+    ("word", "other", "matches"),
+    [
+        ("abcab", "abcab", [1, 1, 1]),
+        ("Abcab", "abcab", [0, 1, 1]),
+        ("abcabcc", "Abcabb", [0, 0, 1]),
+        ("abc", "abcab", [0, 0, 0]),
+        # Neither is in the vocabulary, and what they are is not known.
+        ("c?", "c?", [0, 0, 0]),
+        # This one is: the row tells that they are the same.
+        ("b?", "b?", [1, 1, 1]),
+    ],
+)
+def test_matches(word, other, matches):
+    assert features([word], [other])[0, :3].tolist() == matches
+
+
+def test_terms_are_counted_in_their_own_text():
+    actual = features(["a", "b", "A", "a", "c?", "c?"], ["c"])[:, 3]
+    expected = [math.log(3), 0, math.log(3), math.log(3), 0, 0]
+    np.testing.assert_allclose(actual, expected, atol=1e-6)
+
+
+def test_without_cases_letters_are_compared_as_they_are():
+    layer = TextMatch()
+    one, other = numbers(["abcab"], 1), numbers(["Abcab"], 1)
+    assert not ops.convert_to_numpy(layer(*one, *other)).any()
+
+
+def test_round_trip(check_round_trip):
+    text = numbers(["a", "abc"], 3)
+    check_round_trip(TextMatch(LOWERCASE), *text, *text)
+
+
+def test_in_half_precision(mixed_bfloat16):
+    text = numbers(["a", "a"], 2)
+    output = TextMatch(LOWERCASE)(*text, *text)
+    assert keras.backend.standardize_dtype(output.dtype) == "bfloat16"
+    output = ops.convert_to_numpy(ops.cast(output, "float32"))
+    assert output[0, 0, :3].tolist() == [1, 1, 1]
