@@ -61,9 +61,16 @@ def score(
     Returns:
         Either way with `exact_match` and `f1` in percent and the `total` of questions.
     """
+    return rules(examples)(examples, predictions)
+
+
+def rules(
+    examples: Sequence[Example],
+) -> Callable[[Sequence[Example], Mapping[str, str]], dict[str, float]]:
+    """`squad_v2` where any example is impossible, else `squad_v1`."""
     if any(example.impossible for example in examples):
-        return squad_v2(examples, predictions)
-    return squad_v1(examples, predictions)
+        return squad_v2
+    return squad_v1
 
 
 def squad_v1(
