@@ -31,13 +31,17 @@ class Evaluation:
     answers: dict[str, list[Answer]]
     no_answer: dict[str, float] = field(default_factory=dict)
 
+    @property
+    def predictions(self) -> dict[str, str]:
+        """The text of the best answer by question id."""
+        return {id: answers[0].text for id, answers in self.answers.items()}
+
     def save(self, directory: Path) -> None:
         """Writes `predictions.json`, `nbest.json` and `metrics.json`.
 
         And `na_prob.json`, as SQuAD's official evaluation reads it, where the model
         tells whether there is an answer.
         """
-        predictions = {id: answers[0].text for id, answers in self.answers.items()}
         nbest = {
             id: [
                 {
@@ -51,7 +55,7 @@ class Evaluation:
             for id, answers in self.answers.items()
         }
         contents = {
-            "predictions": predictions,
+            "predictions": self.predictions,
             "nbest": nbest,
             "metrics": self.metrics,
         }

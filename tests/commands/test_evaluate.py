@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 
 import pytest
 
@@ -116,6 +117,101 @@ def test_evaluation_of_squad_2_counts_every_question(
     metrics = last_line(capsys.readouterr().out)
     assert metrics["total"] == 2
     assert {"exact_match", "f1"} <= metrics.keys()
+
+
+def names(directory):
+    return sorted(path.name for path in directory.iterdir())
+
+
+def test_report_on_predictions_without_tensorflow(door, squad_2, tmp_path):
+    directory = tmp_path / "predicted"
+    directory.mkdir()
+    path = write_predictions(directory / "mine.json", {"1": "Rome", "2": "Rome"})
+    process = door(
+        *("evaluate.py", "--predictions", path, "--data", squad_2, "--report"),
+        blocked=HEAVY,
+    )
+    assert process.returncode == 0, process.stderr
+    *table, _ = process.stdout.splitlines()
+    assert [line.split() for line in table] == [
+        ["questions", "exact", "match", "F1"],
+        ["all", "2", "50.0", "50.0"],
+        ["question", "word"],
+        ["where", "1", "100.0", "100.0"],
+        ["why", "1", "0.0", "0.0"],
+        ["answer", "tokens"],
+        ["1", "1", "100.0", "100.0"],
+        ["no", "answer", "1", "0.0", "0.0"],
+        ["context", "tokens"],
+        ["up", "to", "100", "2", "50.0", "50.0"],
+    ]
+    metrics = last_line(process.stdout)
+    assert metrics["exact_match"] == 50
+    assert names(directory) == ["mine.json", "report.json", "report.png"]
+    report = json.loads((directory / "report.json").read_text("utf-8"))
+    assert report["all"] == {"questions": 2, "exact_match": 50.0, "f1": 50.0}
+    assert report["answer_tokens"]["no answer"]["questions"] == 1
+    assert (directory / "report.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_report_on_a_model_is_that_on_its_predictions(
+    trained, loaded, tiny_files, tmp_path, capsys
+):
+    read, taken = tmp_path / "read", tmp_path / "taken"
+    data = ["--data", str(tiny_files.dev), "--report", "--output"]
+    cli.evaluate(["--model", str(trained.directory), *data, str(read)])
+    of_model = capsys.readouterr().out
+    assert names(read) == [
+        *("metrics.json", "nbest.json", "predictions.json"),
+        *("report.json", "report.png"),
+    ]
+    predictions = str(read / "predictions.json")
+    cli.evaluate(["--predictions", predictions, *data, str(taken)])
+    assert capsys.readouterr().out == of_model
+    assert last_line(of_model) == json.loads((read / "metrics.json").read_text())
+    assert names(taken) == ["report.json", "report.png"]
+    for name in names(taken):
+        assert (taken / name).read_bytes() == (read / name).read_bytes()
+
+
+def test_report_without_matplotlib_is_refused_at_once(refused, monkeypatch, tmp_path):
+    monkeypatch.delitem(sys.modules, "qanet.evaluation.drawing", raising=False)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    missing = tmp_path / "missing"
+    for source in ("--model", "--predictions"):
+        line = refused(cli.evaluate, source, missing, "--data", missing, "--report")
+        assert "qanet[plot]" in line
+
+
+def test_output_of_predictions_alone_is_refused(refused, tiny_files, tmp_path):
+    path = write_predictions(tmp_path / "predictions.json", {})
+    arguments = ["--predictions", path, "--data", tiny_files.dev]
+    line = refused(cli.evaluate, *arguments, "--output", tmp_path / "new")
+    assert "--output goes with --model or --report" in line
+    assert names(tmp_path) == ["predictions.json"]
+
+
+def test_report_does_not_take_the_place_of_its_input(refused, tiny_files, tmp_path):
+    data = tmp_path / "data" / "report.json"
+    data.parent.mkdir()
+    shutil.copy(tiny_files.dev, data)
+    predictions = write_predictions(tmp_path / "report.json", {"a": "b"})
+    arguments = ["--predictions", predictions, "--data", data, "--report"]
+    assert str(predictions) in refused(cli.evaluate, *arguments)
+    assert str(data) in refused(cli.evaluate, *arguments, "--output", data.parent)
+    assert json.loads(predictions.read_text()) == {"a": "b"}
+    assert data.read_bytes() == tiny_files.dev.read_bytes()
+
+
+def test_report_where_it_cannot_be_written(refused, tiny_files, tmp_path):
+    predictions = write_predictions(tmp_path / "predictions.json", {})
+    arguments = ["--predictions", predictions, "--data", tiny_files.dev, "--report"]
+    line = refused(cli.evaluate, *arguments, "--output", predictions)
+    assert "is a file; give a directory" in line
+    (tmp_path / "report.png").mkdir()
+    line = refused(cli.evaluate, *arguments)
+    assert f"{tmp_path}: the report cannot be written" in line
+    assert predictions.read_text() == "{}"
 
 
 def test_evaluation_of_no_run(refused, tiny_files, tmp_path):
