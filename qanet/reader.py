@@ -22,7 +22,7 @@ from qanet.datasets.plans import (
     plan_reading_any_shape,
 )
 from qanet.datasets.squad import Example
-from qanet.datasets.windows import Windows, reading_windows
+from qanet.datasets.windows import READING_QUESTION, Windows, reading_windows
 from qanet.decoding import (
     NO_SPANS,
     Answer,
@@ -104,7 +104,8 @@ class Reader:
             `model.no_answer` does.
 
         Raises:
-            UserError: the question or a context is blank, or there is none.
+            UserError: the question or a context is blank, there is no context, or the
+                question has more than `READING_QUESTION` tokens.
         """
         (answers,) = self.answer_many([(question, context)], top_k)
         return answers[0] if top_k == 1 else answers
@@ -128,7 +129,8 @@ class Reader:
             For each pair its answers, best first.
 
         Raises:
-            UserError: a question or a context is blank, or there is none.
+            UserError: a question or a context is blank, a pair has no context, or a
+                question has more than `READING_QUESTION` tokens.
         """
         examples, ends = [], []
         for i, (question, context) in enumerate(pairs):
@@ -145,6 +147,12 @@ class Reader:
             ends.append(len(examples))
         features = build_features(examples)
         chosen = np.arange(len(examples))
+        for example, length in zip(examples, features.question_lengths, strict=True):
+            if length > READING_QUESTION:
+                raise UserError(
+                    f"the question of pair {example.id} has {length} words and signs; "
+                    f"shorten it to at most {READING_QUESTION}"
+                )
         spans = self._spans(features, chosen, top_k, max_answer_tokens)
         return [
             decide(

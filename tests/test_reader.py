@@ -209,6 +209,18 @@ def test_blank_question_or_context_is_a_users_mistake(word_reader, blank):
         word_reader.answer_many([("what?", "text"), (blank, "text")])
 
 
+@pytest.mark.parametrize("any_shape", [False, True])
+def test_a_question_that_is_too_long_is_a_users_mistake(any_shape):
+    model = WordModel()
+    reader = Reader(model, VOCABULARY, reader_with(model).config, any_shape=any_shape)
+    long = "q " * windows.READING_QUESTION
+    check_answers("some text", reader.answer_many([(long, "some text")])[0])
+    model.shapes.clear()
+    with pytest.raises(UserError, match=r"question of pair 1 has 1001 .* at most 1000"):
+        reader.answer_many([("what?", "text"), (long + "?", ["text", "more"])])
+    assert not model.shapes
+
+
 def test_no_pairs_no_answers(word_reader):
     assert word_reader.answer_many([]) == []
 

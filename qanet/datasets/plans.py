@@ -13,8 +13,8 @@ from qanet.config import ORIGINAL, DataConfig
 from qanet.datasets.windows import READING_WINDOW, Windows
 from qanet.errors import UserError
 
-# Pairs of context tokens in a batch that is read, at most, to bound the memory: what
-# self-attention holds grows with the square of the length. A window is always read.
+# Pairs of tokens in a batch that is read, at most, to bound the memory: attention
+# within and between the texts holds numbers for each pair. One item is always read.
 READING_PAIRS = 8 * READING_WINDOW**2
 
 # Contexts are about equally long up to this ratio.
@@ -171,7 +171,8 @@ def plan_reading(
     for context_length, question_length in np.unique(shapes, axis=0):
         same = (shapes == (context_length, question_length)).all(axis=1)
         items = np.flatnonzero(same)
-        rows = min(batch_size, max(1, READING_PAIRS // int(context_length) ** 2))
+        pairs = int(_pairs(context_length, question_length))
+        rows = min(batch_size, max(1, READING_PAIRS // pairs))
         for first in range(0, len(items), rows):
             batch = np.full(rows, NO_ITEM, dtype=np.int64)
             part = items[first : first + rows]
@@ -197,13 +198,22 @@ def plan_reading_any_shape(
     while len(order):
         lengths = windows.lengths[order]
         alike = int(np.searchsorted(lengths, ALIKE * lengths[0], side="right"))
-        longest = max(1, int(lengths[alike - 1]))
-        rows = min(alike, batch_size, max(1, READING_PAIRS // longest**2))
+        first = order[: min(alike, batch_size)]
+        # What a batch of the first item holds, of the first two, and so on.
+        pairs = np.arange(1, len(first) + 1) * _pairs(
+            windows.lengths[first], np.maximum.accumulate(question_lengths[first])
+        )
+        rows = max(1, int(np.searchsorted(pairs, READING_PAIRS, side="right")))
         items, order = order[:rows], order[rows:]
         context_length = max(1, int(lengths[rows - 1]))
         question_length = max(1, int(question_lengths[items].max()))
         plan.append(PlannedBatch(items, context_length, question_length))
     return plan
+
+
+def _pairs(context_length: np.ndarray, question_length: np.ndarray) -> np.ndarray:
+    """Pairs of tokens that attention sees within and between two texts."""
+    return context_length**2 + context_length * question_length + question_length**2
 
 
 def _extend(buckets: Sequence[int], longest: int) -> np.ndarray:

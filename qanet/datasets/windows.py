@@ -11,6 +11,10 @@ from qanet.datasets.features import Features
 # that overlap by half.
 READING_WINDOW = 1000
 
+# A question is read whole, so this alone bounds its memory, which grows with the square
+# of its length. No question that anyone asks is as long as a window of the context.
+READING_QUESTION = READING_WINDOW
+
 
 @dataclass(frozen=True)
 class Windows:

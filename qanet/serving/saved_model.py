@@ -11,7 +11,7 @@ import keras
 import tensorflow as tf
 
 from qanet.datasets.plans import READING_PAIRS
-from qanet.datasets.windows import READING_WINDOW
+from qanet.datasets.windows import READING_QUESTION, READING_WINDOW
 from qanet.reader import Reader
 from qanet.serving.span_graph import best_spans
 from qanet.serving.text_graph import Tokenizer, Tokens, Words, WordTable
@@ -99,7 +99,17 @@ class StringReader(tf.Module):
             ]
         ):
             tokens = self.tokenizer(context)
-        logits, no_answer = self._logits(tokens, self.tokenizer(question))
+            questions = self.tokenizer(question)
+        with tf.control_dependencies(
+            [
+                tf.debugging.assert_less_equal(
+                    questions.counts,
+                    READING_QUESTION,
+                    f"a question has more than {READING_QUESTION} words and signs",
+                )
+            ]
+        ):
+            logits, no_answer = self._logits(tokens, questions)
         first, last, score = best_spans(
             logits, no_answer, tokens.counts, self.limit, self.threshold, top_k
         )
@@ -134,7 +144,9 @@ class StringReader(tf.Module):
         """
         windows = windows_of(contexts.counts)
         longest = tf.maximum(1, tf.reduce_max(tf.concat([windows.lengths, [1]], 0)))
-        rows = tf.maximum(1, READING_PAIRS // longest**2)
+        question = tf.reduce_max(tf.concat([questions.counts, [0]], 0))
+        pairs = longest**2 + longest * question + question**2
+        rows = tf.maximum(1, READING_PAIRS // pairs)
         items = tf.size(windows.texts)
         context_base = tf.cumsum(contexts.counts, exclusive=True)
         question_base = tf.cumsum(questions.counts, exclusive=True)

@@ -106,8 +106,9 @@ def test_answer_refuses_mistakes(refused, loaded, tmp_path):
     path.write_text(" \n")
     assert "context" in refused(cli.main, *arguments, "--context-file", path)
     path.write_text("text")
-    arguments[-1] = " "
-    assert "question" in refused(cli.main, *arguments, "--context-file", path)
+    for question in (" ", "q " * 1001):
+        arguments[-1] = question
+        assert "question" in refused(cli.main, *arguments, "--context-file", path)
 
 
 def test_answer_without_a_run(refused, context_file, tmp_path):

@@ -14,11 +14,16 @@ from qanet.datasets.features import build_features
 from qanet.datasets.plans import (
     NO_ITEM,
     READING_PAIRS,
+    PlannedBatch,
     plan_reading,
     plan_reading_any_shape,
     plan_training,
 )
-from qanet.datasets.windows import READING_WINDOW, reading_windows
+from qanet.datasets.windows import (
+    READING_QUESTION,
+    READING_WINDOW,
+    reading_windows,
+)
 from qanet.errors import UserError
 
 
@@ -233,10 +238,19 @@ def test_questions_are_not_dropped_by_length_filters_and_missing_from_the_total(
 
 # Tokens of contexts and of their questions.
 SIZES = st.lists(
-    st.tuples(st.integers(0, READING_WINDOW), st.integers(0, 40)),
+    st.tuples(
+        st.integers(0, READING_WINDOW),
+        st.integers(0, 40) | st.integers(0, READING_QUESTION),
+    ),
     min_size=1,
     max_size=20,
 )
+
+
+def pairs_of(batch, rows=None):
+    """Pairs of tokens that meet in a batch, or in one of so many rows."""
+    n, m = batch.context_length, batch.question_length
+    return (rows or len(batch.items)) * (n * n + n * m + m * m)
 
 
 @settings(deadline=None)
@@ -255,7 +269,8 @@ def test_every_item_is_read_once_and_whole(sizes, batch_size, buckets):
     shapes = Counter()
     for batch in plan:
         rows = len(batch.items)
-        assert rows == min(batch_size, max(1, READING_PAIRS // batch.context_length**2))
+        assert rows == batch_size or rows == 1 or pairs_of(batch) <= READING_PAIRS
+        assert rows == batch_size or pairs_of(batch, rows + 1) > READING_PAIRS
         real = batch.items[batch.items != NO_ITEM]
         assert (windows.lengths[real] <= batch.context_length).all()
         assert (question_lengths[real] <= batch.question_length).all()
@@ -309,9 +324,7 @@ def test_any_shape_reads_every_item_once_with_others_of_its_length(sizes, batch_
     assert sorted(items_of(plan)) == list(range(len(sizes)))
     for batch in plan:
         assert len(batch.items) <= batch_size
-        assert len(batch.items) * batch.context_length**2 <= max(
-            READING_PAIRS, batch.context_length**2
-        )
+        assert len(batch.items) == 1 or pairs_of(batch) <= READING_PAIRS
         mine = lengths[batch.items]
         assert batch.context_length == max(1, mine.max())
         assert batch.question_length == max(1, question_lengths[batch.items].max())
@@ -319,9 +332,24 @@ def test_any_shape_reads_every_item_once_with_others_of_its_length(sizes, batch_
     # No two batches could have been one.
     for one, other in itertools.pairwise(plan):
         together = [*one.items, *other.items]
+        joined = PlannedBatch(
+            np.array(together),
+            other.context_length,
+            max(one.question_length, other.question_length),
+        )
         assert (
             len(together) > batch_size
-            or len(together) * other.context_length**2 > READING_PAIRS
-            or len(one.items) == batch_size
+            or pairs_of(joined) > READING_PAIRS
             or lengths[together].max() > 1.25 * lengths[together].min()
         )
+
+
+@pytest.mark.parametrize("any_shape", [False, True])
+def test_long_questions_are_read_by_few_at_a_time(any_shape):
+    windows, questions = windows_of(*[20] * 40), np.full(40, 1000)
+    if any_shape:
+        plan = plan_reading_any_shape(windows, questions, 40)
+    else:
+        plan = plan_reading(windows, questions, data_config(20, question_limit=9), 40)
+    assert len(plan) >= 5
+    assert max(map(pairs_of, plan)) <= READING_PAIRS

@@ -155,6 +155,7 @@ def test_tensors_give_the_logits(exported, trained_reader):
     [
         (["a", "b"], ["who?"], 1, "one context a question"),
         (["a"], ["who?"], 0, "top_k must be at least 1"),
+        (["a"], ["q " * 1001], 1, "a question has more than 1000 words and signs"),
     ],
 )
 def test_mistakes_of_a_client_are_named(exported, contexts, questions, top_k, message):
