@@ -1,6 +1,7 @@
 """Joins what concurrent clients ask into batches for one reader."""
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -13,19 +14,34 @@ class Batcher:
 
     One thread computes, so that clients never compete for the processor: while it
     works, the next batch fills up. An item waits for others only after a batch of
-    several: a lone client would wait in vain.
+    several: a lone client would wait in vain. Where a batch fails, its items are
+    computed one by one, so that the failure is that of the guilty alone.
 
     Args:
         work: computes the results of a batch of items, in their order.
         batch_size: the most items of a batch.
         wait: seconds that an item waits for others.
+        weigh: the weight of an item.
+        capacity: the most that the items of a batch weigh; a heavier one is computed
+            alone.
     """
 
-    def __init__(self, work: Work, batch_size: int, wait: float):
+    def __init__(
+        self,
+        work: Work,
+        batch_size: int,
+        wait: float,
+        weigh: Callable[[Any], int] = lambda item: 0,
+        capacity: int = 0,
+    ):
         self.work = work
         self.batch_size = batch_size
         self.wait = wait
-        self._queue: asyncio.Queue = asyncio.Queue()
+        self.weigh = weigh
+        self.capacity = capacity
+        self._waiting: deque[tuple[Any, asyncio.Future]] = deque()
+        self._news = asyncio.Event()
+        self._stopping = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="reader")
         self._task: asyncio.Task | None = None
 
@@ -35,7 +51,8 @@ class Batcher:
 
     async def stop(self) -> None:
         """Finishes what was submitted, and ends."""
-        await self._queue.put(None)
+        self._stopping = True
+        self._news.set()
         await self._task
         self._thread.shutdown()
 
@@ -43,39 +60,54 @@ class Batcher:
         """The results of some items, which may be computed in several batches."""
         loop = asyncio.get_running_loop()
         futures = [loop.create_future() for _ in items]
-        for entry in zip(items, futures, strict=True):
-            self._queue.put_nowait(entry)
+        self._waiting.extend(zip(items, futures, strict=True))
+        self._news.set()
         return await asyncio.gather(*futures)
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
-        running, wait = True, 0.0
-        while running:
-            batch = [await self._queue.get()]
-            deadline = loop.time() + wait
-            while batch[-1] is not None and len(batch) < self.batch_size:
-                try:
-                    async with asyncio.timeout_at(deadline):
-                        batch.append(await self._queue.get())
-                except TimeoutError:
-                    break
-            if batch[-1] is None:
-                running = False
-                batch.pop()
+        wait = 0.0
+        while await self._something_waits():
+            batch = await self._next_batch(loop.time() + wait)
             wait = self.wait if len(batch) > 1 else 0.0
-            # A client that went away has cancelled its future.
-            batch = [entry for entry in batch if not entry[1].cancelled()]
-            if batch:
-                await self._compute(batch)
+            await self._compute(batch)
+
+    async def _something_waits(self, deadline: float | None = None) -> bool:
+        """Whether there is an item, at the latest by the deadline or the end."""
+        if not self._waiting and not self._stopping:
+            self._news.clear()
+            try:
+                async with asyncio.timeout_at(deadline):
+                    await self._news.wait()
+            except TimeoutError:
+                pass
+        return bool(self._waiting)
+
+    async def _next_batch(self, deadline: float) -> list[tuple[Any, asyncio.Future]]:
+        batch, weight = [], 0
+        while len(batch) < self.batch_size and await self._something_waits(deadline):
+            weight += self.weigh(self._waiting[0][0])
+            if batch and weight > self.capacity:
+                break
+            batch.append(self._waiting.popleft())
+        return batch
 
     async def _compute(self, batch: list[tuple[Any, asyncio.Future]]) -> None:
         loop = asyncio.get_running_loop()
+        # A client that went away has cancelled its future.
+        batch = [entry for entry in batch if not entry[1].cancelled()]
+        if not batch:
+            return
         items = [item for item, _ in batch]
         try:
             results = await loop.run_in_executor(self._thread, self.work, items)
         except Exception as error:
+            if len(batch) > 1:
+                for entry in batch:
+                    await self._compute([entry])
+                return
             # Whoever waits is told; the batcher goes on.
-            results = [error] * len(batch)
+            results = [error]
         for (_, future), result in zip(batch, results, strict=True):
             if future.cancelled():
                 continue

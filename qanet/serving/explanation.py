@@ -9,8 +9,7 @@ from qanet.datasets.batches import BatchMaker
 from qanet.datasets.features import build_features
 from qanet.datasets.plans import plan_reading_any_shape
 from qanet.datasets.squad import Example
-from qanet.datasets.windows import READING_WINDOW, reading_windows
-from qanet.errors import UserError
+from qanet.datasets.windows import reading_windows
 from qanet.reader import Reader
 from qanet.serving.any_shape import any_shape
 from qanet.text.tokenizer import token_spans
@@ -71,16 +70,12 @@ class Explainer:
     def explain(self, question: str, passage: str) -> Explanation:
         """Explains the answer to one question.
 
-        Raises:
-            UserError: the passage does not fit into one window.
+        Args:
+            question: the question.
+            passage: the passage, of at most `READING_WINDOW` tokens.
         """
         features = build_features([Example("", question, passage, ())])
         windows = reading_windows(features, np.arange(1))
-        if len(windows) > 1:
-            raise UserError(
-                f"passage: has {features.context_length(0)} words and signs; at most "
-                f"{READING_WINDOW} can be explained"
-            )
         table = self.reader.vocabulary.table(features.words)
         (batch,) = plan_reading_any_shape(windows, features.question_lengths, 1)
         outputs = self.predict(BatchMaker(features, table, windows).inputs(batch))

@@ -6,8 +6,13 @@ from dataclasses import dataclass
 
 from starlette.exceptions import HTTPException
 
-from qanet.serving.messages import Question
+from qanet.datasets.windows import READING_QUESTION, READING_WINDOW
+from qanet.serving.messages import Asked, Question
 from qanet.serving.refusals import RETRY, refusal
+from qanet.text.tokenizer import count_tokens
+
+# What a client, who may not know what a token is, is told that it is.
+TOKENS = " words and signs"
 
 
 @dataclass(frozen=True)
@@ -18,8 +23,10 @@ class Limits:
         body_bytes: bytes of a request.
         passages, questions: of a request.
         pairs: questions times passages of a request.
-        characters: questions times characters of all passages, which is what a request
-            costs.
+        question_tokens: tokens of a question.
+        tokens: tokens that a request has the reader read, see `tokens_to_read`; so many
+            are read within `seconds` by the largest preset on two cores.
+        explained_tokens: tokens of a passage of which an answer is explained.
         top_k: answers to a question.
         answer_tokens: tokens of an answer.
         pending: requests that are worked on or wait; more are refused with 429.
@@ -30,27 +37,58 @@ class Limits:
     passages: int = 64
     questions: int = 64
     pairs: int = 256
-    characters: int = 2_000_000
+    question_tokens: int = READING_QUESTION
+    tokens: int = 200_000
+    explained_tokens: int = READING_WINDOW
     top_k: int = 50
     answer_tokens: int = 100
     pending: int = 64
     seconds: int = 60
 
 
-def check_limits(question: Question, limits: Limits) -> None:
-    """Refuses questions that ask for more than the limits with 422, naming which."""
+def tokens_to_read(question: Question) -> list[int]:
+    """What each question costs: its tokens and the passage's, for each passage."""
+    passages = sum(map(count_tokens, question.passages))
+    return [
+        passages + len(question.passages) * count_tokens(text)
+        for text in question.questions
+    ]
+
+
+def check_limits(question: Question, tokens: int, limits: Limits) -> None:
+    """Refuses what asks for more than the limits with 422, naming the field.
+
+    Args:
+        question: the questions.
+        tokens: the sum of their `tokens_to_read`.
+        limits: the limits.
+    """
     passages, questions = len(question.passages), len(question.questions)
-    characters = sum(map(len, question.passages))
-    for name, value, most in (
-        ("passages", passages, limits.passages),
-        ("questions", questions, limits.questions),
-        ("questions times passages", passages * questions, limits.pairs),
-        ("questions times characters", questions * characters, limits.characters),
-        ("top_k", question.top_k, limits.top_k),
-        ("max_answer_tokens", question.max_answer_tokens or 1, limits.answer_tokens),
-    ):
-        if value > most:
-            raise HTTPException(422, f"{name}: {value} is more than {most}")
+    pairs = "questions times passages"
+    _refuse_more("passages", passages, limits.passages)
+    _refuse_more("questions", questions, limits.questions)
+    _refuse_more(pairs, passages * questions, limits.pairs)
+    for number, text in enumerate(question.questions):
+        _refuse_more_tokens(f"questions.{number}", text, limits.question_tokens)
+    _refuse_more(pairs, tokens, limits.tokens, TOKENS)
+    _refuse_more("top_k", question.top_k, limits.top_k)
+    answer_tokens = question.max_answer_tokens or 1
+    _refuse_more("max_answer_tokens", answer_tokens, limits.answer_tokens)
+
+
+def check_explained(asked: Asked, limits: Limits) -> None:
+    """Refuses a question or a passage that is too long to be explained with 422."""
+    _refuse_more_tokens("question", asked.question, limits.question_tokens)
+    _refuse_more_tokens("passage", asked.passage, limits.explained_tokens)
+
+
+def _refuse_more_tokens(field: str, text: str, most: int) -> None:
+    _refuse_more(field, count_tokens(text), most, TOKENS)
+
+
+def _refuse_more(field: str, value: int, most: int, unit: str = "") -> None:
+    if value > most:
+        raise HTTPException(422, f"{field}: {value} is more than {most}{unit}")
 
 
 async def in_time(results: Awaitable[list], limits: Limits) -> list:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from qanet.text.tokenizer import tokenize
+from qanet.text.tokenizer import count_tokens
 
 
 def _with_a_token(text: str) -> str:
@@ -12,7 +12,7 @@ def _with_a_token(text: str) -> str:
         text.encode()
     except UnicodeEncodeError:
         raise ValueError("half a surrogate pair is no text") from None
-    if not tokenize(text):
+    if not count_tokens(text):
         raise ValueError("is blank; give some text")
     return text
 

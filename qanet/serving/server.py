@@ -13,17 +13,23 @@ Every mistake of a client is answered in one shape, `{"error": {"code", "message
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from fastapi import FastAPI
 from fastapi.responses import FileResponse
-from starlette.exceptions import HTTPException
 
 from qanet import __version__
-from qanet.errors import UserError
 from qanet.reader import Reader
 from qanet.serving.batching import Batcher
 from qanet.serving.explanation import Explainer
-from qanet.serving.limits import Gate, Limits, check_limits, in_time
+from qanet.serving.limits import (
+    Gate,
+    Limits,
+    check_explained,
+    check_limits,
+    in_time,
+    tokens_to_read,
+)
 from qanet.serving.messages import (
     Answers,
     Asked,
@@ -41,6 +47,20 @@ WAIT = 0.005
 
 PAGE_DIRECTORY = Path(__file__).parent / "page"
 PAGE = {"/": "index.html", "/page.css": "page.css", "/page.js": "page.js"}
+
+
+class Job(NamedTuple):
+    """A question on its passages, to be read with others of equal settings.
+
+    Attributes:
+        pair: the question and its passages.
+        settings: answers to give, and tokens of an answer at most.
+        tokens: what it costs, see `tokens_to_read`.
+    """
+
+    pair: tuple[str, list[str]]
+    settings: tuple[int, int | None]
+    tokens: int
 
 
 def make_app(
@@ -61,9 +81,9 @@ def make_app(
     def read(jobs):
         """Jobs with equal settings are read together."""
         results = [None] * len(jobs)
-        for settings in {job[2:] for job in jobs}:
-            mine = [i for i, job in enumerate(jobs) if job[2:] == settings]
-            pairs = [jobs[i][:2] for i in mine]
+        for settings in {job.settings for job in jobs}:
+            mine = [i for i, job in enumerate(jobs) if job.settings == settings]
+            pairs = [jobs[i].pair for i in mine]
             for i, answers in zip(
                 mine, reader.answer_many(pairs, *settings), strict=True
             ):
@@ -73,7 +93,8 @@ def make_app(
     def explain_all(jobs):
         return [explainer.explain(*job) for job in jobs]
 
-    batcher = Batcher(read, batch_size, WAIT)
+    # A batch costs no more than a single request may.
+    batcher = Batcher(read, batch_size, WAIT, lambda job: job.tokens, limits.tokens)
     explaining = Batcher(explain_all, 1, 0.0)
 
     @contextlib.asynccontextmanager
@@ -102,10 +123,13 @@ def make_app(
     @app.post("/v1/answer", responses=errors)
     async def answer(question: Question) -> Answers:
         """Answers questions over passages; each question is asked of all of them."""
-        check_limits(question, limits)
-        passages = tuple(question.passages)
+        tokens = tokens_to_read(question)
+        check_limits(question, sum(tokens), limits)
         settings = (question.top_k, question.max_answer_tokens)
-        jobs = [(text, passages, *settings) for text in question.questions]
+        jobs = [
+            Job((text, question.passages), settings, cost)
+            for text, cost in zip(question.questions, tokens, strict=True)
+        ]
         found = await in_time(batcher.submit(jobs), limits)
         return Answers(
             answers=[
@@ -126,11 +150,9 @@ def make_app(
     @app.post("/v1/explain", responses=errors)
     async def explain(asked: Asked) -> Explained:
         """What the answer to one question on one short passage comes from."""
-        try:
-            job = explaining.submit([(asked.question, asked.passage)])
-            (explanation,) = await in_time(job, limits)
-        except UserError as error:
-            raise HTTPException(422, str(error)) from None
+        check_explained(asked, limits)
+        job = explaining.submit([(asked.question, asked.passage)])
+        (explanation,) = await in_time(job, limits)
         return Explained(**vars(explanation))
 
     @app.get("/v1/model")

@@ -58,6 +58,15 @@ def tokenize(text: str) -> list[str]:
     return _token_pattern().findall(text)
 
 
+def count_tokens(text: str) -> int:
+    """How many tokens a text has; for long texts far faster than `tokenize`."""
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    classes = character_classes()[codes]
+    word = classes == WORD
+    goes_on = word[1:] & word[:-1]
+    return int(np.count_nonzero(classes != SPACE) - np.count_nonzero(goes_on))
+
+
 @cache
 def _token_pattern() -> re.Pattern[str]:
     space, word = _regex_set(SPACE_RANGES), _regex_set(WORD_RANGES)

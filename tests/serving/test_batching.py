@@ -3,8 +3,6 @@
 import asyncio
 import threading
 
-import pytest
-
 from qanet.serving.batching import Batcher
 
 
@@ -21,11 +19,11 @@ class Doubler:
         return [2 * item for item in items]
 
 
-def run(work, talk, batch_size=4, wait=0.02):
+def run(work, talk, batch_size=4, wait=0.02, **weights):
     """Runs `talk(batcher)` against a batcher from its start to its stop."""
 
     async def main():
-        batcher = Batcher(work, batch_size, wait)
+        batcher = Batcher(work, batch_size, wait, **weights)
         batcher.start()
         try:
             return await talk(batcher)
@@ -98,13 +96,53 @@ def test_while_one_batch_is_computed_the_next_fills_up():
     assert work.batches == [[0], [1, 2, 3]]
 
 
-def test_a_failure_reaches_those_of_its_batch_alone():
-    async def talk(batcher):
-        with pytest.raises(ValueError, match="negative"):
-            await batcher.submit([-1])
-        return await batcher.submit([5])
+def test_a_failure_reaches_the_guilty_alone():
+    work = Doubler()
 
-    assert run(Doubler(), talk) == [10]
+    async def talk(batcher):
+        together = [batcher.submit([item]) for item in (1, -1, 2)]
+        results = await asyncio.gather(*together, return_exceptions=True)
+        return results + await batcher.submit([5])
+
+    one, failed, two, later = run(work, talk)
+    assert (one, two, later) == ([2], [4], 10)
+    assert isinstance(failed, ValueError)
+    assert work.batches[:4] == [[1, -1, 2], [1], [-1], [2]]
+
+
+def test_after_a_failure_nobody_is_computed_for_who_went_away():
+    work, at_work, go_on = Doubler(), threading.Event(), threading.Event()
+
+    def slow(items):
+        at_work.set()
+        go_on.wait()
+        return work(items)
+
+    async def talk(batcher):
+        gone, other, _ = together = [
+            asyncio.create_task(batcher.submit([item])) for item in (1, 2, -1)
+        ]
+        await asyncio.to_thread(at_work.wait)
+        gone.cancel()
+        await asyncio.wait([gone])
+        go_on.set()
+        await asyncio.wait(together)
+        return await other
+
+    assert run(slow, talk) == [4]
+    assert work.batches == [[1, 2, -1], [2], [-1]]
+
+
+def test_a_batch_weighs_no_more_than_its_capacity():
+    work = Doubler()
+
+    async def talk(batcher):
+        return await batcher.submit([4, 6, 1, 99, 5, 4, 3])
+
+    found = run(work, talk, batch_size=9, weigh=lambda item: item, capacity=10)
+    assert found == [8, 12, 2, 198, 10, 8, 6]
+    # In their order; what is too heavy for any batch is computed alone.
+    assert work.batches == [[4, 6], [1], [99], [5, 4], [3]]
 
 
 def test_a_client_that_went_away_is_not_computed_for():

@@ -3,6 +3,7 @@
 import json
 import re
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -13,8 +14,8 @@ from hypothesis import given, settings
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-from qanet.datasets import windows
 from qanet.decoding import Answer
+from qanet.serving.batching import Batcher
 from qanet.serving.explanation import Explainer
 from qanet.serving.limits import Limits
 from qanet.serving.server import make_app
@@ -25,7 +26,9 @@ LIMITS = Limits(
     passages=3,
     questions=3,
     pairs=6,
-    characters=200,
+    question_tokens=20,
+    tokens=200,
+    explained_tokens=40,
     top_k=4,
     answer_tokens=9,
     pending=2,
@@ -111,11 +114,27 @@ def test_explanation_is_that_of_the_reader_s_model(client, trained_reader):
     np.testing.assert_allclose(attention.sum(axis=1), 1, atol=1e-3)
 
 
-def test_explanation_of_a_passage_that_is_too_long(client, monkeypatch):
-    monkeypatch.setattr(windows, "READING_WINDOW", 40)
-    asked = {"question": "Who?", "passage": "a " * 41}
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"passage": "a " * 41}, ["passage", "41", "40"]),
+        ({"question": "a " * 21}, ["question", "21", "20"]),
+    ],
+)
+def test_explanation_of_what_is_too_long(client, change, words):
+    asked = {"question": "Who?", "passage": "a"} | change
     response = client.post("/v1/explain", json=asked)
-    check_error(response, 422, "invalid", "passage", "41")
+    check_error(response, 422, "invalid", *words)
+
+
+def test_what_would_not_fit_into_memory_is_refused(trained_reader):
+    """By the limits that a server has."""
+    long = "q " * 2000
+    with TestClient(make_app(trained_reader, Explainer(trained_reader))) as client:
+        asked = client.post("/v1/answer", json=ASKED | {"questions": ["Who?", long]})
+        explained = client.post("/v1/explain", json={"question": long, "passage": "a"})
+    check_error(asked, 422, "invalid", "questions.1", "2000", "1000 words and signs")
+    check_error(explained, 422, "invalid", "question", "2000")
 
 
 def test_the_page_loads_nothing_from_elsewhere(client):
@@ -173,7 +192,9 @@ def test_model_and_health(client, trained_reader):
         ({"passages": ["a"] * 4}, ["passages", "4", "3"]),
         ({"questions": ["a"] * 4}, ["questions", "4", "3"]),
         ({"questions": ["a"] * 3, "passages": ["b"] * 3}, ["times", "9", "6"]),
-        ({"questions": ["a"] * 3, "passages": ["b" * 67]}, ["characters", "201"]),
+        ({"questions": ["a", "b " * 21]}, ["questions.1", "21", "20 words"]),
+        ({"questions": ["a"] * 3, "passages": ["b " * 66]}, ["times", "201", "200"]),
+        ({"questions": ["a " * 20] * 2, "passages": ["b " * 28] * 3}, ["times", "288"]),
         ({"temperature": 1}, ["temperature"]),
     ],
     ids=str,
@@ -232,7 +253,7 @@ class Slow:
         self.asked.append(len(pairs))
         self.at_work.set()
         self.go_on.wait()
-        if pairs[0][0] == "fail":
+        if "fail" in [question for question, _ in pairs]:
             raise RuntimeError("secret")
         return [[Answer(question, 0, 1, 1.0)] for question, _ in pairs]
 
@@ -278,6 +299,48 @@ def test_a_failure_tells_the_client_nothing_of_the_inside(caplog):
         assert "secret" not in failed.text
         assert "secret" in caplog.text
         assert client.post("/v1/answer", json=ASKED).status_code == 200
+
+
+def ask_together(client, reader, bodies, monkeypatch):
+    """The answers to requests that wait while a first one is being read."""
+    submitted, submit = threading.Semaphore(0), Batcher.submit
+
+    def submit_noted(batcher, items):
+        submitted.release()
+        return submit(batcher, items)
+
+    monkeypatch.setattr(Batcher, "submit", submit_noted)
+    reader.at_work.clear()
+    reader.go_on.clear()
+    with ThreadPoolExecutor(1 + len(bodies)) as threads:
+        threads.submit(client.post, "/v1/answer", json=ASKED)
+        reader.at_work.wait()
+        others = [threads.submit(client.post, "/v1/answer", json=b) for b in bodies]
+        for _ in range(1 + len(bodies)):
+            submitted.acquire()
+        reader.go_on.set()
+        return [other.result() for other in others]
+
+
+def test_a_failure_does_not_reach_the_neighbours(monkeypatch):
+    reader = Slow()
+    app = make_app(reader, None, replace(LIMITS, pending=9))
+    with TestClient(app, raise_server_exceptions=False) as client:
+        bodies = [ASKED | {"questions": [text]} for text in ("a", "fail", "b")]
+        responses = ask_together(client, reader, bodies, monkeypatch)
+    assert reader.asked == [1, 3, 1, 1, 1]
+    assert [response.status_code for response in responses] == [200, 500, 200]
+    assert responses[2].json()["answers"][0][0]["text"] == "b"
+
+
+def test_a_batch_costs_no_more_than_one_request_may(monkeypatch):
+    reader = Slow()
+    with TestClient(make_app(reader, None, replace(LIMITS, pending=9))) as client:
+        bodies = [{"questions": ["a"], "passages": ["b " * 99]}] * 3
+        responses = ask_together(client, reader, bodies, monkeypatch)
+    assert [response.status_code for response in responses] == [200] * 3
+    # Of 100 words each.
+    assert reader.asked == [1, 2, 1]
 
 
 def test_questions_with_equal_settings_are_read_together():

@@ -12,6 +12,7 @@ from qanet.text.tokenizer import (
     SYMBOL,
     WORD,
     character_classes,
+    count_tokens,
     token_spans,
     tokenize,
 )
@@ -47,6 +48,7 @@ def test_spans_follow_the_rule(text):
 @given(TEXTS)
 def test_offsets_reproduce_the_tokens(text):
     assert [text[start:end] for start, end in token_spans(text)] == tokenize(text)
+    assert count_tokens(text) == len(tokenize(text))
 
 
 @given(TEXTS)
