@@ -25,6 +25,12 @@ from pydantic import (
 
 from qanet.errors import UserError
 
+LARGEST = 100_000_000
+# Far above what anybody wants, and below what would fill the memory or never end.
+Size = Annotated[PositiveInt, Field(le=10_000)]
+Depth = Annotated[NonNegativeInt, Field(le=100)]
+Count = Annotated[NonNegativeInt, Field(le=LARGEST)]
+PositiveCount = Annotated[PositiveInt, Field(le=LARGEST)]
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 Probability = Annotated[float, Field(gt=0.0, le=1.0)]
 
@@ -74,10 +80,10 @@ class DataConfig(Section):
     augmented: dict[str, str] = {}
     mix: dict[str, PositiveFloat] = {ORIGINAL: 1.0}
     features: str | None = None
-    context_limit: PositiveInt = 400
-    question_limit: PositiveInt = 48
-    answer_limit: PositiveInt = 30
-    buckets: tuple[PositiveInt, ...] = (160, 240, 400)
+    context_limit: Size = 400
+    question_limit: Size = 48
+    answer_limit: Size = 30
+    buckets: tuple[Size, ...] = (160, 240, 400)
 
     @model_validator(mode="after")
     def _check_buckets(self) -> Self:
@@ -123,11 +129,11 @@ class VocabularyConfig(Section):
     """
 
     vectors: tuple[str, ...] = ()
-    extra_vectors: NonNegativeInt = 100_000
-    word_width: PositiveInt = 64
-    word_min_count: PositiveInt = 5
-    character_min_count: PositiveInt = 50
-    characters_per_word: PositiveInt = 16
+    extra_vectors: Count = 100_000
+    word_width: Size = 64
+    word_min_count: PositiveCount = 5
+    character_min_count: PositiveCount = 50
+    characters_per_word: Size = 16
 
     @field_validator("vectors", mode="before")
     @classmethod
@@ -146,9 +152,9 @@ class StackConfig(Section):
         kernel_size: positions that a convolution sees.
     """
 
-    blocks: PositiveInt
-    convolutions: NonNegativeInt
-    kernel_size: PositiveInt
+    blocks: PositiveInt = Field(le=100)
+    convolutions: Depth
+    kernel_size: Size
 
 
 class QANetConfig(Section):
@@ -194,18 +200,18 @@ class QANetConfig(Section):
     """
 
     name: Literal["qanet"] = "qanet"
-    width: PositiveInt = 128
-    heads: PositiveInt = 8
-    feed_forward: PositiveInt = 128
+    width: Size = 128
+    heads: Size = 8
+    feed_forward: Size = 128
     embedding_encoder: StackConfig = StackConfig(
         blocks=1, convolutions=4, kernel_size=7
     )
     model_encoder: StackConfig = StackConfig(blocks=7, convolutions=2, kernel_size=5)
-    passes: int = Field(default=3, ge=3)
-    character_width: PositiveInt = 200
-    character_filters: NonNegativeInt = 0
-    character_kernel: PositiveInt = 5
-    highway_layers: NonNegativeInt = 2
+    passes: int = Field(default=3, ge=3, le=100)
+    character_width: Size = 200
+    character_filters: int = Field(default=0, ge=0, le=10_000)
+    character_kernel: Size = 5
+    highway_layers: Depth = 2
     highway_before_projection: bool = True
     word_dropout: Rate = 0.1
     character_dropout: Rate = 0.05
@@ -213,7 +219,7 @@ class QANetConfig(Section):
     dropout: Rate = 0.1
     survival: Probability = 0.9
     dropout_everywhere: bool = False
-    tuned_words: NonNegativeInt = 0
+    tuned_words: Count = 0
     question_match: bool = False
     embedding_norm: bool = True
     residual_scale: PositiveFloat = 0.3
@@ -262,10 +268,10 @@ class TrainingConfig(Section):
         precision: `bfloat16` computes in half precision and keeps weights in full.
     """
 
-    steps: PositiveInt = 60_000
-    batch_size: PositiveInt = 32
+    steps: PositiveCount = 60_000
+    batch_size: Size = 32
     learning_rate: PositiveFloat = 1e-3
-    warmup_steps: NonNegativeInt = 1000
+    warmup_steps: Count = 1000
     warmup: Literal["linear", "logarithmic"] = "linear"
     decay: Literal["constant", "cosine", "trapezoid"] = "cosine"
     beta_1: Rate = 0.8
@@ -275,12 +281,22 @@ class TrainingConfig(Section):
     l2: NonNegativeFloat = 3e-7
     label_noise: Rate = 0.0
     ema_decay: Rate = 0.9999
-    evaluate_every: PositiveInt = 1000
-    evaluation_questions: NonNegativeInt = 0
-    evaluation_batch_size: PositiveInt = 32
-    patience: NonNegativeInt = 0
+    evaluate_every: PositiveCount = 1000
+    evaluation_questions: Count = 0
+    evaluation_batch_size: Size = 32
+    patience: Count = 0
     seed: int = Field(default=42, ge=0, lt=2**32)
     precision: Literal["float32", "bfloat16"] = "float32"
+
+    @model_validator(mode="after")
+    def _check_plan(self) -> Self:
+        # All of it is drawn before the first step and kept in memory.
+        if self.steps * self.batch_size > LARGEST:
+            raise ValueError(
+                f"steps={self.steps} times batch_size={self.batch_size} is more than "
+                f"{LARGEST:,} questions; lower one of them"
+            )
+        return self
 
 
 class DistributionConfig(Section):

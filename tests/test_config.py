@@ -310,6 +310,17 @@ def test_true_is_not_a_number(key):
         ("training.clip_norm", "0"),
         ("training.seed", "-1"),
         ("training.seed", "4294967296"),
+        # What would never end, or fill the memory.
+        ("training.batch_size", "99999999999999999999999"),
+        ("training.evaluation_batch_size", "10001"),
+        ("training.steps", "100000001"),
+        ("training.evaluate_every", "100000001"),
+        ("data.context_limit", "10001"),
+        ("model.width", "10001"),
+        ("model.embedding_encoder.blocks", "101"),
+        ("model.model_encoder.convolutions", "101"),
+        ("model.passes", "101"),
+        ("vocabulary.extra_vectors", "100000001"),
     ],
 )
 def test_impossible_value(key, value):
@@ -331,6 +342,10 @@ def test_impossible_value(key, value):
         (["data.augmented.fr=fr.json"], "mix lacks fr"),
         (["data.mix.fr=1"], "augmented lacks fr"),
         (["data.augmented.original=fr.json"], "original stands for train"),
+        (
+            ["training.steps=100000", "training.batch_size=1001"],
+            "steps=100000 times batch_size=1001 is more than 100,000,000 questions",
+        ),
         # A window of the context could not hold the answer.
         (["data.answer_limit=401"], "answer_limit"),
     ],

@@ -2,9 +2,9 @@
 
 from typing import Literal, Self
 
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, PositiveFloat, model_validator
 
-from qanet.config import Rate, Section
+from qanet.config import Count, PositiveCount, Rate, Section, Size
 
 
 class ModelConfig(Section):
@@ -21,11 +21,11 @@ class ModelConfig(Section):
     """
 
     name: Literal["transformer", "recurrent"] = "transformer"
-    pieces: PositiveInt = 8000
-    width: PositiveInt = 256
-    layers: PositiveInt = 3
-    heads: PositiveInt = 4
-    feed_forward: PositiveInt = 1024
+    pieces: PositiveCount = 8000
+    width: Size = 256
+    layers: int = Field(default=3, ge=1, le=100)
+    heads: Size = 4
+    feed_forward: Size = 1024
     dropout: Rate = 0.1
 
     @model_validator(mode="after")
@@ -54,15 +54,15 @@ class TrainingConfig(Section):
         seed: fixes initial weights, order of the pairs, and dropout.
     """
 
-    steps: PositiveInt = 4000
-    batch_tokens: PositiveInt = 4096
-    buckets: tuple[PositiveInt, ...] = (16, 32, 64, 128)
+    steps: PositiveCount = 4000
+    batch_tokens: PositiveCount = 4096
+    buckets: tuple[Size, ...] = (16, 32, 64, 128)
     learning_rate: PositiveFloat = 1e-3
-    warmup_steps: NonNegativeInt = 400
+    warmup_steps: Count = 400
     clip_norm: PositiveFloat = 1.0
     label_smoothing: Rate = 0.1
-    held_out: PositiveInt = 1000
-    evaluate_every: PositiveInt = 500
+    held_out: PositiveCount = 1000
+    evaluate_every: PositiveCount = 500
     seed: int = Field(default=42, ge=0, lt=2**32)
 
     @model_validator(mode="after")

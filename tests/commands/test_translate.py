@@ -106,6 +106,8 @@ def test_train_and_resume(trained, tmp_path, capsys):
         ([], "--data"),
         (["--data", "a", "--set", "model.heads=3"], "heads=3 does not divide width"),
         (["--data", "a", "--set", "model.size=3"], "unknown key model.size"),
+        (["--data", "a", "--set", "model.layers=101"], "model.layers=101"),
+        (["--data", "a", "--set", "training.steps=999999999"], "training.steps="),
         (["--data", "a", "--set", "training.buckets=[8,4]"], "buckets must rise"),
         (["--data", "a", "--set", "training.batch_tokens=8"], "longest bucket"),
         (["--resume"], "not the directory of a translation model"),
