@@ -1,4 +1,4 @@
-"""Write the small reading-comprehension data set in `data/sample`.
+"""Write the small reading-comprehension data set in `qanet/sample`.
 
 Every passage describes three or four things of one sort (rivers, ships, people, ...)
 under made-up names. Each of them has the same two or three facts, one sentence states
@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-DEFAULT_OUTPUT = Path(__file__).parent / "sample"
+DEFAULT_OUTPUT = Path(__file__).parents[1] / "qanet" / "sample"
 DEFAULT_SEED = 2018
 PASSAGES_OF_A_TOPIC = {"train": 64, "dev": 9}
 PASSAGE_TOKENS = range(50, 81)
@@ -1116,7 +1116,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="""examples:
-  python data/make_sample.py                    write data/sample again
+  python data/make_sample.py                    write qanet/sample again
   python data/make_sample.py --output /tmp/new --seed 7
                                                 another data set of the same kind""",
     )

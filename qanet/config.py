@@ -59,7 +59,8 @@ class DataConfig(Section):
 
     Attributes:
         train, dev: a SQuAD v1.1 or v2.0 file each, or `squad` for SQuAD 1.1 and
-            `squad_v2` for SQuAD 2.0 through tensorflow-datasets.
+            `squad_v2` for SQuAD 2.0 through tensorflow-datasets, or `sample` for the
+            small data set that is part of the package.
         augmented: further training sets by name, such as the paraphrases that
             `python -m qanet augment` makes.
         mix: how often each training set is drawn from; `original` is `train`. An epoch

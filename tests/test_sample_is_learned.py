@@ -10,7 +10,7 @@ import keras
 import pytest
 
 from qanet.datasets.features import build_features
-from qanet.datasets.squad import read_squad
+from qanet.datasets.sources import load_examples
 from qanet.evaluation.evaluator import evaluate
 from qanet.reader import Reader
 from qanet.run import Run, build_run_model
@@ -27,7 +27,7 @@ def learned(door, tmp_path_factory):
 
 def test_training_on_the_sample_reaches_85_f1_on_dev(learned):
     metrics = json.loads(learned.metrics_path.read_text(encoding="utf-8"))
-    examples = read_squad(learned.load_config().data.dev).examples
+    examples = load_examples(learned.load_config().data.dev, "dev").examples
     assert metrics["total"] == len(examples)
     assert metrics["f1"] >= 85
 
@@ -36,7 +36,7 @@ def test_untrained_model_scores_below_15_f1_on_dev(learned):
     config, vocabulary = learned.load_config(), learned.load_vocabulary()
     keras.utils.set_random_seed(1)
     reader = Reader(build_run_model(config, vocabulary), vocabulary, config)
-    examples = read_squad(config.data.dev).examples
+    examples = load_examples(config.data.dev, "dev").examples
     metrics = evaluate(reader, examples, build_features(examples)).metrics
     assert metrics["total"] == len(examples)
     assert metrics["f1"] < 15

@@ -24,7 +24,7 @@ def add_parser(commands) -> None:
         required=True,
         metavar="FILE",
         help="SQuAD v1.1 or v2.0 JSON, or 'squad' or 'squad_v2' for the training set "
-        "of SQuAD 1.1 or 2.0",
+        "of SQuAD 1.1 or 2.0, or 'sample'",
     )
     parser.add_argument(
         "--output",

@@ -31,7 +31,7 @@ def make_parser() -> argparse.ArgumentParser:
         required=True,
         metavar="FILE",
         help="SQuAD v1.1 or v2.0 JSON, or 'squad' or 'squad_v2' for the dev set of "
-        "either version",
+        "either version, or 'sample' for that of the sample",
     )
     parser.add_argument(
         "--output",

@@ -27,7 +27,7 @@ def add_configuration(parser: argparse.ArgumentParser, preset: str) -> None:
             option,
             metavar="FILE",
             help=f"SQuAD v1.1 or v2.0 JSON to {purpose}, or 'squad' or 'squad_v2' to "
-            "download either version (default: the preset's)",
+            "download either version, or 'sample' (default: the preset's)",
         )
     parser.add_argument(
         "--vectors",

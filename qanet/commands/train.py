@@ -20,7 +20,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="train.py",
         description="Trains a reader on a data set in the SQuAD format. Without "
-        "options it trains preset qanet-tiny on the sample in data/sample.",
+        "options it trains preset qanet-tiny on the sample that ships with it.",
         epilog="example: python train.py --preset qanet-small --train train-v1.1.json "
         "--dev dev-v1.1.json --vectors glove.840B.300d.txt --set training.steps=5000",
     )

@@ -1,12 +1,15 @@
-"""Where a data set comes from: a file in the SQuAD format, or SQuAD by name."""
+"""Where a data set comes from: a file in the SQuAD format, or a name."""
 
 import os
 from collections.abc import Iterable
+from importlib import resources
 from pathlib import Path
 
 from qanet.datasets.squad import SquadFile, parse_squad, read_squad
 from qanet.errors import UserError
 
+# The small data set that is part of the package.
+SAMPLE = "sample"
 TFDS_NAMES = {"squad": "squad/v1.1", "squad_v2": "squad/v2.0"}
 TFDS_SPLITS = {"train": "train", "dev": "validation"}
 
@@ -15,17 +18,27 @@ def load_examples(source: str | os.PathLike, split: str) -> SquadFile:
     """Reads a data set.
 
     Args:
-        source: path of a SQuAD v1.1 or v2.0 file, or `squad` for SQuAD 1.1 and
-            `squad_v2` for SQuAD 2.0 through tensorflow-datasets, which downloads it
-            once and checks its checksum.
+        source: path of a SQuAD v1.1 or v2.0 file, or `sample` for the data set that is
+            part of the package, or `squad` for SQuAD 1.1 and `squad_v2` for SQuAD 2.0
+            through tensorflow-datasets, which downloads it once and checks its
+            checksum.
         split: `train` or `dev`; only the data sets by name have both.
 
     Raises:
         UserError: the file cannot be read or is malformed, or the download failed.
     """
-    if str(source) in TFDS_NAMES and not Path(source).is_file():
-        return _load_tfds(str(source), split)
-    return read_squad(source)
+    if not is_name(source):
+        return read_squad(source)
+    if str(source) == SAMPLE:
+        file = resources.files("qanet").joinpath("sample", f"{split}.json")
+        with resources.as_file(file) as path:
+            return read_squad(path)
+    return _load_tfds(str(source), split)
+
+
+def is_name(source: str | os.PathLike) -> bool:
+    """Whether this names a data set; a file of that name goes before it."""
+    return str(source) in {SAMPLE, *TFDS_NAMES} and not Path(source).is_file()
 
 
 def _load_tfds(source: str, split: str) -> SquadFile:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SAMPLE = ROOT / "data" / "sample"
+SAMPLE = ROOT / "qanet" / "sample"
 FILES = {part: SAMPLE / f"{part}.json" for part in ("train", "dev")}
 
 spec = importlib.util.spec_from_file_location(

@@ -77,6 +77,15 @@ def served(tfds, tmp_path, monkeypatch):
     return files
 
 
+@pytest.mark.parametrize(("split", "questions"), [("train", 2298), ("dev", 324)])
+def test_the_sample_is_found_from_anywhere(tmp_path, monkeypatch, split, questions):
+    monkeypatch.chdir(tmp_path)
+    assert load_examples("sample", split).counts["questions"] == questions
+    # But a file of this name is that file.
+    (tmp_path / "sample").write_text(json.dumps(DEV), encoding="utf-8")
+    assert load_examples("sample", split).counts["questions"] == 1
+
+
 def test_squad_by_name(served):
     file = load_examples("squad", "train")
     # By title, context and id, whatever order tensorflow-datasets delivers.
