@@ -11,24 +11,40 @@ from typing import IO, Any
 
 import numpy as np
 
+from qanet.errors import UserError
+
 
 def write_file(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
     """Lets `write` fill a file that then takes the place of `path`.
 
     The directory is made if need be. Whoever reads `path` sees the old content or the
     new, never a part.
+
+    Raises:
+        UserError: the disk refuses it.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     # Not by process number: containers that share a directory have the same ones.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
-        with temporary.open("wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with temporary.open("wb") as file:
+                write(file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"{path}: cannot be written: {error.strerror or error}"
+        ) from error
+
+
+def cache_directory() -> Path:
+    """Where tokens and vectors are kept for the next start; may be deleted any time."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "qanet"
 
 
 def write_text(path: Path, text: str) -> None:

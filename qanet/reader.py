@@ -10,9 +10,9 @@ from typing import Self
 
 import keras
 import numpy as np
-from tqdm import tqdm
 
 from qanet.config import Config
+from qanet.console import progress_bar
 from qanet.datasets.batches import BatchMaker
 from qanet.datasets.features import Features, build_features
 from qanet.datasets.plans import (
@@ -115,6 +115,7 @@ class Reader:
         pairs: Sequence[tuple[str, str | Sequence[str]]],
         top_k: int = 1,
         max_answer_tokens: int | None = None,
+        progress: str | None = None,
     ) -> list[list[Answer]]:
         """Answers many questions in one go.
 
@@ -124,6 +125,7 @@ class Reader:
             top_k: number of answers to each.
             max_answer_tokens: the most tokens an answer may have; by default what the
                 reader was trained with.
+            progress: label of a progress bar; none by default.
 
         Returns:
             For each pair its answers, best first.
@@ -153,7 +155,7 @@ class Reader:
                     f"the question of pair {example.id} has {length} words and signs; "
                     f"shorten it to at most {READING_QUESTION}"
                 )
-        spans = self._spans(features, chosen, top_k, max_answer_tokens)
+        spans = self._spans(features, chosen, top_k, max_answer_tokens, progress)
         return [
             decide(
                 rank_answers(
@@ -247,10 +249,10 @@ class Reader:
         maker = BatchMaker(features, self.vocabulary.table(features.words), windows)
         logits: list[np.ndarray] = [None] * len(windows)
         no_answer = np.full(len(windows), -np.inf)
-        with tqdm(
+        with progress_bar(
             total=len(windows),
             desc=progress,
-            unit="question",
+            unit="window",
             disable=progress is None,
             leave=False,
         ) as bar:

@@ -12,6 +12,8 @@
 
 Every file is written under a temporary name and then renamed, so none is ever seen
 half-written.
+
+Importing this imports no Keras, so that mistakes are told before it is waited for.
 """
 
 import contextlib
@@ -19,17 +21,19 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import keras
 import numpy as np
 
 from qanet.config import Config, load_config
 from qanet.errors import UserError
 from qanet.files import DamagedFile, read_arrays, write_file, write_text
-from qanet.models.inputs import EmbeddingSizes
-from qanet.models.registry import build_model
 from qanet.text.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    import keras
+
+    from qanet.models.inputs import EmbeddingSizes
 
 # Weights stay in single precision, and so do softmax, norms, logits and loss.
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
@@ -77,7 +81,7 @@ class Run:
         """Reads the vocabulary; raises `UserError` where it is missing or damaged."""
         return Vocabulary.load(self.vocabulary_directory)
 
-    def load_model(self, config: Config, vocabulary: Vocabulary) -> keras.Model:
+    def load_model(self, config: Config, vocabulary: Vocabulary) -> "keras.Model":
         """Rebuilds the model from the configuration and loads its best weights.
 
         Raises:
@@ -87,13 +91,17 @@ class Run:
         self.load_weights(model)
         return model
 
-    def load_weights(self, model: keras.Model) -> None:
-        """Loads the best weights into a model; raises as `load_model` does."""
+    def check_weights(self) -> None:
+        """Raises `UserError` where there are no weights."""
         if not self.weights_path.is_file():
             raise UserError(
                 f"{self.weights_path}: missing; the training has not reached its first "
                 "evaluation, or the file was removed"
             )
+
+    def load_weights(self, model: "keras.Model") -> None:
+        """Loads the best weights into a model; raises as `load_model` does."""
+        self.check_weights()
         try:
             assign_variables(saved_variables(model), read_arrays(self.weights_path))
         except (DamagedFile, ValueError) as error:
@@ -101,13 +109,32 @@ class Run:
                 f"{self.weights_path}: damaged or of another configuration ({error})"
             ) from None
 
-    def save_weights(self, model: keras.Model) -> None:
+    def save_weights(self, model: "keras.Model") -> None:
         """Stores the model's present weights, but for frozen word vectors."""
         save_variables(self.weights_path, saved_variables(model))
 
     def save_metrics(self, metrics: dict[str, Any]) -> None:
         """Stores the metrics of an evaluation."""
         write_text(self.metrics_path, json.dumps(metrics, indent=2) + "\n")
+
+    def load_metrics(self) -> dict[str, Any] | None:
+        """Reads these metrics; `None` where the training has not come to its end.
+
+        Raises:
+            UserError: the file is damaged.
+        """
+        if not self.metrics_path.exists():
+            return None
+        try:
+            metrics = json.loads(self.metrics_path.read_bytes())
+            for name in ("exact_match", "f1", "total"):
+                float(metrics[name])
+            return metrics
+        except (OSError, ValueError, KeyError, TypeError):
+            raise UserError(
+                f"{self.metrics_path}: damaged; remove it, then --resume evaluates "
+                "the run again"
+            ) from None
 
     def save_threshold(self, threshold: float) -> None:
         """Stores the probability above which "no answer" is the answer."""
@@ -134,8 +161,10 @@ class Run:
             ) from None
 
 
-def embedding_sizes(config: Config, vocabulary: Vocabulary) -> EmbeddingSizes:
+def embedding_sizes(config: Config, vocabulary: Vocabulary) -> "EmbeddingSizes":
     """What the configured model must know of a vocabulary."""
+    from qanet.models.inputs import EmbeddingSizes
+
     pretrained = vocabulary.vectors is not None
     return EmbeddingSizes(
         rows=len(vocabulary.words),
@@ -152,6 +181,8 @@ def embedding_sizes(config: Config, vocabulary: Vocabulary) -> EmbeddingSizes:
 @contextlib.contextmanager
 def precision(name: str) -> Iterator[None]:
     """Within this context layers are made that compute in a `training.precision`."""
+    import keras
+
     policy = keras.config.dtype_policy()
     keras.config.set_dtype_policy(POLICIES[name])
     try:
@@ -160,8 +191,10 @@ def precision(name: str) -> Iterator[None]:
         keras.config.set_dtype_policy(policy)
 
 
-def build_run_model(config: Config, vocabulary: Vocabulary) -> keras.Model:
+def build_run_model(config: Config, vocabulary: Vocabulary) -> "keras.Model":
     """Builds the configured model on a vocabulary, with its frozen word vectors."""
+    from qanet.models.registry import build_model
+
     sizes = embedding_sizes(config, vocabulary)
     with precision(config.training.precision):
         model = build_model(config.model, sizes)
@@ -171,12 +204,12 @@ def build_run_model(config: Config, vocabulary: Vocabulary) -> keras.Model:
     return model
 
 
-def saved_variables(model: keras.Model) -> dict[str, keras.Variable]:
+def saved_variables(model: "keras.Model") -> dict[str, "keras.Variable"]:
     """The weights by path, without frozen word vectors: the vocabulary holds those."""
     return {variable.path: variable for variable in model.trainable_variables}
 
 
-def training_variables(model: keras.Model) -> dict[str, keras.Variable]:
+def training_variables(model: "keras.Model") -> dict[str, "keras.Variable"]:
     """All that changes in training: weights, seeds, optimizer state and averages.
 
     Their paths will not do as names: Keras counts layers through, from model to model.
@@ -194,7 +227,7 @@ def training_variables(model: keras.Model) -> dict[str, keras.Variable]:
 
 
 def assign_variables(
-    variables: dict[str, keras.Variable], arrays: dict[str, np.ndarray]
+    variables: dict[str, "keras.Variable"], arrays: dict[str, np.ndarray]
 ) -> None:
     """Assigns arrays to variables by name, all of them or none.
 
@@ -213,8 +246,12 @@ def assign_variables(
         variable.assign(arrays[name])
 
 
-def save_variables(path: Path, variables: dict[str, keras.Variable], **arrays) -> None:
+def save_variables(
+    path: Path, variables: dict[str, "keras.Variable"], **arrays
+) -> None:
     """Stores variables, and further arrays, in one `.npz` file."""
+    import keras
+
     values = {
         name: keras.ops.convert_to_numpy(variable)
         for name, variable in variables.items()

@@ -20,7 +20,7 @@ os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
 
 
 def pytest_configure(config):
-    """Lets all processes of one session share what XLA has compiled.
+    """Lets all processes of one session share what is compiled, and a cache.
 
     The processes of pytest-xdist and those that tests start inherit the variables.
     """
@@ -30,6 +30,8 @@ def pytest_configure(config):
     config.add_cleanup(partial(shutil.rmtree, compiled, ignore_errors=True))
     os.environ["TF_XLA_FLAGS"] = f"--tf_xla_persistent_cache_directory={compiled}"
     os.environ["JAX_COMPILATION_CACHE_DIR"] = compiled
+    # And what they have read.
+    os.environ["XDG_CACHE_HOME"] = os.path.join(compiled, "cache")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -276,7 +278,6 @@ def door():
             "KERAS_BACKEND": backend,
             "JAX_PLATFORMS": "cpu",
             "CUDA_VISIBLE_DEVICES": "-1",
-            "TF_CPP_MIN_LOG_LEVEL": "3",
         }
         return subprocess.run(
             [*command, *map(str, arguments)],
@@ -345,11 +346,16 @@ def tiny_config(tiny_files):
 
 @pytest.fixture(scope="session")
 def trained(door, tiny_arguments, tmp_path_factory):
-    """A finished run of `train.py`: its `directory` and `output`. Only to be read."""
+    """A finished run of `train.py`: its directory and what it printed.
+
+    Only to be read.
+    """
     directory = tmp_path_factory.mktemp("runs") / "trained"
     process = door("train.py", *tiny_arguments, "--output", directory)
     assert process.returncode == 0, process.stderr
-    return SimpleNamespace(directory=directory, output=process.stdout)
+    return SimpleNamespace(
+        directory=directory, output=process.stdout, errors=process.stderr
+    )
 
 
 @pytest.fixture(scope="session")

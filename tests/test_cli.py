@@ -1,10 +1,13 @@
 """Tests of qanet.cli: what each door accepts, prints and refuses."""
 
 import json
+import logging
 
 import pytest
 
-from qanet import cli
+import qanet
+from qanet import cli, console
+from qanet.commands import features
 from qanet.datasets.squad import read_squad
 from qanet.reader import Reader
 
@@ -21,6 +24,8 @@ HEAVY = ("tensorflow", "keras", "jax", "torch", "tensorflow_datasets")
         ["evaluate.py"],
         ["-m", "qanet"],
         ["-m", "qanet", "answer"],
+        ["-m", "qanet", "serve"],
+        ["-m", "qanet", "export"],
         ["-m", "qanet", "features"],
         ["-m", "qanet", "augment"],
         ["-m", "qanet", "translate"],
@@ -65,18 +70,117 @@ def test_wrong_usage_ends_with_code_2(command, arguments, capsys):
     assert "usage: " in capsys.readouterr().err
 
 
-def test_ctrl_c_ends_without_a_traceback(monkeypatch, capsys, tmp_path):
+def test_ctrl_c_ends_without_a_traceback(monkeypatch, capsys, trained, tmp_path):
     def interrupted(run):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Reader, "load", interrupted)
     path = tmp_path / "context.txt"
     path.write_text("A passage.")
-    arguments = ["answer", "--model", "run", "--question", "who?"]
+    arguments = ["answer", "--model", str(trained.directory), "--question", "who?"]
     with pytest.raises(SystemExit) as caught:
         cli.main([*arguments, "--context-file", str(path)])
     assert caught.value.code == 130
     assert capsys.readouterr().err == "stopped\n"
+
+
+@pytest.mark.parametrize("door", [cli.main, cli.train, cli.evaluate])
+def test_version(door, capsys):
+    with pytest.raises(SystemExit) as caught:
+        door(["--version"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"qanet {qanet.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "level"),
+    [
+        (["features"], logging.INFO),
+        (["features", "--quiet"], logging.WARNING),
+        (["features", "--verbose"], logging.DEBUG),
+        # What stands before the command holds for it too.
+        (["--quiet", "features"], logging.WARNING),
+        (["--verbose", "features"], logging.DEBUG),
+    ],
+)
+def test_what_is_printed_is_chosen_in_front_and_behind(
+    monkeypatch, tmp_path, arguments, level
+):
+    levels = []
+    monkeypatch.setattr(features, "_run", lambda _: levels.append(console.log.level))
+    cli.main([*arguments, "--output", str(tmp_path / "x.npz")])
+    assert levels == [level]
+
+
+def test_verbose_tells_where_a_mistake_arose(tmp_path, capsys):
+    arguments = ["--model", str(tmp_path), "--data", "sample"]
+    for option, lines in (([], 1), (["--quiet"], 1), (["--verbose"], None)):
+        with pytest.raises(SystemExit) as caught:
+            cli.evaluate([*arguments, *option])
+        assert caught.value.code == 2
+        said = capsys.readouterr().err.splitlines()
+        assert said[-1].startswith(f"error: {tmp_path}: not a run directory")
+        assert len(said) == lines if lines else said[0].startswith("Traceback")
+
+
+# Each is to be refused.
+MISTAKES = """
+import shlex, sys
+from qanet import cli
+for line in sys.stdin.read().splitlines():
+    door, *arguments = shlex.split(line)
+    try:
+        getattr(cli, door)(arguments)
+    except SystemExit as exit:
+        print(exit.code)
+"""
+
+
+def test_mistakes_are_told_before_anything_heavy_is_imported(door, trained, tmp_path):
+    script = tmp_path / "mistakes.py"
+    script.write_text(MISTAKES)
+    text, absent, run = tmp_path / "text", tmp_path / "absent", trained.directory
+    text.write_text("A passage.")
+    asked = f"--question Who? --context-file {text}"
+    mistakes = {
+        "train --preset huge": "unknown preset 'huge'",
+        "train --set training.colour=red": "unknown key training.colour",
+        f"train --train {absent}": "absent: cannot be read",
+        f"train --vectors {absent}": "absent: cannot be read",
+        f"train --features {absent}": "absent: cannot be read",
+        f"train --output {text}": "text: is a file",
+        f"train --resume --output {absent}": "absent: not a run directory",
+        f"evaluate --model {absent} --data sample": "absent: not a run directory",
+        f"evaluate --model {run} --data {absent}": "absent: cannot be read",
+        f"evaluate --model {run} --data sample --output {text}": "text: is a file",
+        f"main answer --model {absent} {asked}": "absent: not a run directory",
+        f"main answer --model {run} --question Q --context-file {absent}": "absent",
+        f"main export --model {absent} --output {absent}": "not a run directory",
+        f"main export --model {run} --output {text}/1": "text is a file",
+        f"main serve --port 0 --model {absent}": "absent: not a run directory",
+        f"main features --train {absent} --output {absent}": "absent: cannot be read",
+        f"main translate train --data {absent} --output {tmp_path / 'n'}": "absent",
+        f"main translate run --translator nmt:{absent}": "absent: not the directory",
+    }
+    process = door(script, blocked=HEAVY, input="\n".join(mistakes))
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.split() == ["2"] * len(mistakes)
+    said = process.stderr.splitlines()
+    for expected, line in zip(mistakes.values(), said, strict=True):
+        assert line.startswith("error: ")
+        assert expected in line
+
+
+def test_an_unknown_backend_is_told_in_one_line(door, trained, tmp_path):
+    path = tmp_path / "context.txt"
+    path.write_text("A passage.")
+    arguments = ["--model", trained.directory, "--question", "Who?"]
+    process = door(
+        *("-m", "qanet", "answer", *arguments, "--context-file", path), backend="foo"
+    )
+    assert process.returncode == 2
+    (line,) = process.stderr.splitlines()
+    assert line.startswith("error: KERAS_BACKEND=foo: Keras cannot be imported")
 
 
 def test_a_mistake_prints_one_line_in_a_real_process(door, tmp_path):
@@ -110,7 +214,7 @@ def test_trains_and_evaluates_on_jax_where_tensorflow_cannot_be_imported(
     metrics = json.loads((run / "metrics.json").read_text())
     assert json.loads(process.stdout.splitlines()[-1]) == metrics
     assert metrics["total"] == 10
-    assert sorted(path.name for path in (run / "evaluation").iterdir()) == [
+    assert sorted(path.name for path in (run / "evaluation" / "dev").iterdir()) == [
         "metrics.json",
         "nbest.json",
         "predictions.json",
@@ -118,7 +222,9 @@ def test_trains_and_evaluates_on_jax_where_tensorflow_cannot_be_imported(
     # What JAX has trained, TensorFlow reads.
     read = Reader.load(run)
     example = read_squad(tiny_files.dev).examples[0]
-    predictions = json.loads((run / "evaluation" / "predictions.json").read_text())
+    predictions = json.loads(
+        (run / "evaluation" / "dev" / "predictions.json").read_text()
+    )
     assert (
         read.answer(example.question, example.context).text == (predictions[example.id])
     )

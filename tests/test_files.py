@@ -8,7 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from qanet.errors import UserError
 from qanet.files import (
+    cache_directory,
     pack_json,
     read_arrays,
     unpack_json,
@@ -63,7 +65,7 @@ def test_a_writer_that_fails_changes_nothing(tmp_path, error, old):
         file.write(b"half")
         raise error("stop")
 
-    with pytest.raises(error, match="stop"):
+    with pytest.raises(UserError if error is OSError else error, match="stop"):
         write_file(path, fail)
     if old is None:
         assert listing(tmp_path) == []
@@ -81,8 +83,9 @@ def test_a_disk_that_fails_changes_nothing(tmp_path, monkeypatch, step):
         raise OSError("no space left")
 
     monkeypatch.setattr(os, step, fail)
-    with pytest.raises(OSError, match="no space left"):
+    with pytest.raises(UserError) as caught:
         write_file(path, lambda file: file.write(b"new"))
+    assert str(caught.value) == f"{path}: cannot be written: no space left"
     assert path.read_bytes() == b"old"
     assert listing(tmp_path) == ["file"]
 
@@ -101,6 +104,20 @@ def test_text_is_utf_8_without_changes(tmp_path, text):
 def test_any_text(tmp_path, text):
     write_text(tmp_path / "file.txt", text)
     assert (tmp_path / "file.txt").read_bytes() == text.encode()
+
+
+@pytest.mark.parametrize("variable", [None, ""])
+def test_the_cache_is_below_the_home_directory(tmp_path, monkeypatch, variable):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    if variable is not None:
+        monkeypatch.setenv("XDG_CACHE_HOME", variable)
+    assert cache_directory() == tmp_path / ".cache" / "qanet"
+
+
+def test_the_cache_is_where_the_environment_says(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_directory() == tmp_path / "qanet"
 
 
 def test_rows_become_a_table(tmp_path):

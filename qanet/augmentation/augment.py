@@ -5,8 +5,6 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tqdm import tqdm
-
 from qanet.augmentation.answers import require_matchers
 from qanet.augmentation.paraphrase import (
     COUNTS,
@@ -17,6 +15,7 @@ from qanet.augmentation.paraphrase import (
     choose,
     rebuild,
 )
+from qanet.console import progress_bar
 from qanet.datasets.squad import Example
 from qanet.translation.translator import Translator
 
@@ -97,10 +96,10 @@ def augment(
         "translating back" if progress else None,
     )
     seconds = time.monotonic() - begin
-    rows = tqdm(
-        zip(passages, pivots, strict=True),
-        "finding answers",
-        len(passages),
+    rows = progress_bar(
+        iterable=zip(passages, pivots, strict=True),
+        desc="finding answers",
+        total=len(passages),
         unit="context",
         disable=not progress,
     )
@@ -146,7 +145,7 @@ def _translate(
     """The translations of each different sentence."""
     different = list(dict.fromkeys(sentences))
     found = {}
-    with tqdm(
+    with progress_bar(
         total=len(different), desc=progress, unit="sentence", disable=progress is None
     ) as bar:
         for first in range(0, len(different), translator.batch_size):

@@ -3,7 +3,8 @@
 import argparse
 from pathlib import Path
 
-from qanet.commands.options import positive
+from qanet.commands.options import check_file, positive
+from qanet.console import say
 from qanet.errors import UserError
 
 
@@ -16,8 +17,9 @@ def add_parser(commands) -> None:
         "and back, finds the answers in the new words and writes another SQuAD file. "
         "A run that was stopped goes on where it was when it is started again, "
         "unless --runner is given.",
-        epilog="example: python -m qanet augment --input train-v1.1.json --output "
-        "train.es.json --forward apertium:eng-spa --backward apertium:spa-eng",
+        epilog="example:\n"
+        "  python -m qanet augment --input train-v1.1.json --output train.es.json \\\n"
+        "      --forward apertium:eng-spa --backward apertium:spa-eng",
     )
     parser.add_argument(
         "--input",
@@ -104,8 +106,9 @@ def _run(options: argparse.Namespace) -> None:
     from qanet.files import write_text
     from qanet.translation.translator import open_translator
 
-    if options.output.is_dir():
-        raise UserError(f"--output {options.output}: is a directory; give a file")
+    report = options.output.with_suffix(".report.md")
+    for path in (options.output, report):
+        check_file(path)
     if options.beam_options and not options.runner:
         raise UserError(
             f"{options.beam_options[0]}: options of Apache Beam go with --runner"
@@ -115,6 +118,8 @@ def _run(options: argparse.Namespace) -> None:
             "--cache does not go with --runner, whose workers may be on many machines; "
             "give one of them"
         )
+    cache = options.cache or options.output.with_suffix(".translations.sqlite")
+    check_file(cache, "--cache")
     forward = open_translator(options.forward)
     backward = open_translator(options.backward)
     originals = passages(load_examples(options.input, "train").examples)
@@ -135,19 +140,17 @@ def _run(options: argparse.Namespace) -> None:
             options.beam_options,
         )
     else:
-        cache = options.cache or options.output.with_suffix(".translations.sqlite")
         result = _augment_here(originals, forward, backward, settings, cache)
     if not result.examples:
         raise UserError(
             f"{options.input}: no question kept its answer; try a better translator "
             "or a lower --threshold"
         )
-    report = options.output.with_suffix(".report.md")
     title = f"{options.input} by {forward.name} and {backward.name}"
     write_text(report, markdown(result, title))
     write_squad(options.output, result.examples)
-    print("\n".join(summary(result)))
-    print(f"written to {options.output}, with samples in {report}")
+    say("\n".join(summary(result)))
+    say(f"written to {options.output}, with samples in {report}")
 
 
 def _augment_here(originals, forward, backward, settings, cache: Path):

@@ -2,19 +2,22 @@
 
 import argparse
 import json
-import sys
 from pathlib import Path
 
-from qanet.commands.options import check_output
+from qanet.commands.options import Parser, check_directory, check_reader
+from qanet.console import load_keras, log, say
 from qanet.errors import UserError
 
 
 def make_parser() -> argparse.ArgumentParser:
     """The options."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="evaluate.py",
         description="Reads a data set with a trained reader, or takes predictions "
         "from a file, and prints the official exact match and F1 as one line of JSON.",
+        epilog="examples:\n"
+        "  python evaluate.py --model runs/qanet-tiny --data sample\n"
+        "  python evaluate.py --predictions predictions.json --data dev-v1.1.json",
     )
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument(
@@ -38,9 +41,9 @@ def make_parser() -> argparse.ArgumentParser:
         type=Path,
         metavar="DIR",
         help="where predictions.json, nbest.json, metrics.json and, for readers that "
-        "know it, the probabilities of no answer, na_prob.json, go "
-        "(default: evaluation/ in the run directory); with --predictions, where the "
-        "report goes (default: beside the predictions)",
+        "know it, the probabilities of no answer, na_prob.json, go (default: "
+        "evaluation/DATA in the run directory, with the name of the data); with "
+        "--predictions, where the report goes (default: beside the predictions)",
     )
     parser.add_argument(
         "--report",
@@ -61,16 +64,15 @@ def run(options: argparse.Namespace) -> None:
         output = options.output or options.predictions.parent
         examples, predictions, metrics = _take(options, output)
     else:
-        output = options.output or options.model / "evaluation"
+        output = options.output or options.model / "evaluation" / _name(options.data)
         examples, predictions, metrics = _read(options, output)
     if options.report:
         _report(examples, predictions, output)
-    print(json.dumps(metrics))
+    say(json.dumps(metrics))
 
 
 def _take(options: argparse.Namespace, output: Path):
     """Examples, the predictions of a file for them, and their scores."""
-    from qanet.datasets.sources import load_examples
     from qanet.evaluation.metrics import read_predictions, score
 
     predictions = read_predictions(options.predictions)
@@ -80,35 +82,90 @@ def _take(options: argparse.Namespace, output: Path):
         raise UserError(
             "--output goes with --model or --report; --predictions alone writes nothing"
         )
-    examples = load_examples(options.data, "dev").examples
+    examples = _load_dev(options.data)
+    ids = {example.id for example in examples}
+    missing, unknown = len(ids - predictions.keys()), len(predictions.keys() - ids)
+    if missing == len(ids):
+        raise UserError(
+            f"{options.predictions}: has no prediction for any question of "
+            f"{options.data}; give the predictions for these data"
+        )
+    if missing or unknown:
+        log.warning(
+            f"{options.predictions}: {missing:,} of {len(ids):,} questions have no "
+            f"prediction and score 0; {unknown:,} predictions are for no question of "
+            f"{options.data}"
+        )
     return examples, predictions, score(examples, predictions)
 
 
 def _read(options: argparse.Namespace, output: Path):
     """Examples, the reader's predictions for them, and their scores; all is written."""
     from qanet.datasets.features import build_features
-    from qanet.datasets.sources import load_examples
+
+    check_directory(output)
+    check_reader(options.model)
+    data = _full_name(options.data)
+    _keep_results_of_other_data(output, data)
+    examples = _load_dev(options.data)
+    load_keras()
+
     from qanet.evaluation.evaluator import evaluate
     from qanet.reader import Reader
 
-    check_output(output)
-    reader = Reader.load(options.model)
-    examples = load_examples(options.data, "dev").examples
     result = evaluate(
-        reader,
+        Reader.load(options.model),
         examples,
         build_features(examples),
         top_k=20,
         progress="evaluating",
     )
-    result.save(output)
-    print(f"written to {output}", file=sys.stderr)
+    result.save(output, data)
+    log.info("written to %s", output)
     return examples, result.predictions, result.metrics
+
+
+def _load_dev(source: str):
+    """The examples to evaluate on; says where their gold answers cannot be right."""
+    from qanet.datasets.sources import load_examples
+
+    data = load_examples(source, "dev")
+    lost, answers = data.counts["answers_not_found"], data.counts["answers"]
+    if lost:
+        log.warning(
+            f"{source}: {lost:,} of {answers:,} gold answers are not in their context"
+        )
+    return data.examples
+
+
+def _name(data: str) -> str:
+    """A name for the directory of the results."""
+    return Path(data).stem
+
+
+def _full_name(data: str) -> str:
+    """What tells data from all others: their path, or their name."""
+    from qanet.datasets.sources import is_name
+
+    return data if is_name(data) else str(Path(data).resolve())
+
+
+def _keep_results_of_other_data(output: Path, data: str) -> None:
+    """Refuses a directory with the metrics of other data, or of a training."""
+    path = output / "metrics.json"
+    try:
+        other = json.loads(path.read_bytes())["data"]
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError, KeyError, TypeError):
+        other = "other data"
+    if other != data:
+        raise UserError(f"{path}: holds the results of {other}; give another --output")
 
 
 def _check_report(options: argparse.Namespace, output: Path) -> None:
     """Refuses a directory that is a file, and one where the input is report.json."""
-    check_output(output)
+    check_directory(output)
     for path in (options.predictions, Path(options.data)):
         if path.resolve() == (output / "report.json").resolve():
             raise UserError(
@@ -122,13 +179,7 @@ def _report(examples, predictions: dict[str, str], output: Path) -> None:
     from qanet.evaluation.report import break_down, table
 
     report = break_down(examples, predictions)
-    print("\n".join(table(report)))
-    try:
-        report.save(output)
-        save_picture(report, output)
-    except OSError as error:
-        raise UserError(
-            f"{output}: the report cannot be written: {error.strerror}; give another "
-            "--output"
-        ) from None
-    print(f"report written to {output}", file=sys.stderr)
+    say("\n".join(table(report)))
+    report.save(output)
+    save_picture(report, output)
+    log.info("report written to %s", output)

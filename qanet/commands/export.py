@@ -1,9 +1,14 @@
 """`python -m qanet export`: writes a trained reader for use outside Python."""
 
 import argparse
+import contextlib
+import logging
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
+from qanet.commands.options import check_directory, check_reader
+from qanet.console import is_verbose, load_keras, say
 from qanet.errors import UserError
 
 FORMATS = {
@@ -21,8 +26,9 @@ def add_parser(commands) -> None:
         help="write a trained reader as SavedModel, LiteRT or ONNX",
         description="Writes a trained reader in a form that needs nothing of this "
         f"package. {formats}.",
-        epilog="example: python -m qanet export --model runs/qanet-tiny "
-        "--format saved_model --output reader/1",
+        epilog="example:\n"
+        "  python -m qanet export --model runs/qanet-tiny --format saved_model \\\n"
+        "      --output reader/1",
     )
     parser.add_argument("--model", type=Path, required=True, metavar="RUN_DIR")
     parser.add_argument("--format", choices=FORMATS, default="saved_model")
@@ -33,12 +39,16 @@ def add_parser(commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
+    if options.output.exists():
+        raise UserError(f"--output {options.output}: is there already; give a new one")
+    check_directory(options.output)
+    check_reader(options.model)
+    load_keras()
+
     import keras
 
     from qanet.reader import Reader
 
-    if options.output.exists():
-        raise UserError(f"--output {options.output}: is there already; give a new one")
     if keras.backend.backend() != "tensorflow":
         raise UserError(
             f"export needs the TensorFlow backend, not {keras.backend.backend()}; "
@@ -46,15 +56,39 @@ def _run(options: argparse.Namespace) -> None:
         )
     # Whatever it was trained in: the runtimes of devices have no bfloat16.
     reader = Reader.load(options.model, precision="float32")
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    # Whole or not at all: made beside its place, then renamed.
-    with tempfile.TemporaryDirectory(dir=options.output.parent) as temporary:
-        made = Path(temporary) / "export"
-        made.mkdir()
-        _exporter(options.format)(reader, made)
-        made.rename(options.output)
+    try:
+        options.output.parent.mkdir(parents=True, exist_ok=True)
+        # Whole or not at all: made beside its place, then renamed.
+        with tempfile.TemporaryDirectory(dir=options.output.parent) as temporary:
+            made = Path(temporary) / "export"
+            made.mkdir()
+            with _quiet_converters():
+                _exporter(options.format)(reader, made)
+            made.rename(options.output)
+    except OSError as error:
+        raise UserError(
+            f"--output {options.output}: cannot be written: {error.strerror or error}"
+        ) from error
     size = sum(f.stat().st_size for f in options.output.rglob("*") if f.is_file())
-    print(f"written to {options.output}, {size / 2**20:.1f} MiB")
+    say(f"written to {options.output}, {size / 2**20:.1f} MiB")
+
+
+@contextlib.contextmanager
+def _quiet_converters() -> Iterator[None]:
+    """Within this context nobody is told that gradients will not be exported.
+
+    The converter to LiteRT says so four times; a reader needs none.
+    """
+
+    def is_wanted(record: logging.LogRecord) -> bool:
+        return is_verbose() or "unsaved custom gradients" not in record.getMessage()
+
+    logger = logging.getLogger("absl")
+    logger.addFilter(is_wanted)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_wanted)
 
 
 def _exporter(name: str):

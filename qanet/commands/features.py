@@ -3,7 +3,8 @@
 import argparse
 from pathlib import Path
 
-from qanet.commands.options import RUNS, add_configuration, configured
+from qanet.commands.options import CACHE, add_configuration, check_file, configured
+from qanet.console import say
 
 
 def add_parser(commands) -> None:
@@ -14,7 +15,7 @@ def add_parser(commands) -> None:
         description="Packs all that a training reads of its data into one compressed "
         "file, for a machine without TensorFlow, network or much room: train there "
         "with train.py --features FILE. Keeps the vectors of the data's words only, "
-        "unless vocabulary.extra_vectors is set.",
+        f"unless vocabulary.extra_vectors is set. {CACHE}",
     )
     add_configuration(parser, "qanet")
     parser.add_argument(
@@ -24,13 +25,20 @@ def add_parser(commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    from qanet.datasets.training_data import read_training_data, save_compact
+    from qanet.datasets.training_data import (
+        check_files,
+        read_training_data,
+        save_compact,
+    )
+    from qanet.files import cache_directory
 
     config = configured(options, "vocabulary.extra_vectors", 0)
-    data = read_training_data(config, RUNS / "cache")
+    check_file(options.output)
+    check_files(config)
+    data = read_training_data(config, cache_directory())
     save_compact(options.output, data)
     size = options.output.stat().st_size / 2**20
-    print(
+    say(
         f"{options.output}: {len(data.train):,} questions to train on, "
         f"{len(data.dev):,} of dev, {len(data.vocabulary.words):,} words, "
         f"{size:.1f} MiB"

@@ -2,14 +2,65 @@
 
 import argparse
 import json
+import logging
+import os
+import sys
+import tempfile
 from pathlib import Path
+from typing import BinaryIO
 
+import qanet
 from qanet.errors import UserError
 
 RUNS = Path("runs")
 
+CACHE = (
+    "What is made of data and vectors is kept in ~/.cache/qanet ($XDG_CACHE_HOME/qanet "
+    "where that is set), so that a second start is fast; it may be deleted."
+)
+
 # Stands for an empty answer where people read it.
 NO_ANSWER = "(no answer)"
+
+
+class _Formatter(argparse.HelpFormatter):
+    """Fills paragraphs, and leaves lines that begin with a blank, commands, alone."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        fill = super()._fill_text
+        return "\n".join(
+            line if line.startswith(" ") else fill(line, width, indent)
+            for line in text.splitlines()
+        )
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser with the options that all commands have; its commands are made of it."""
+
+    def __init__(self, **settings):
+        super().__init__(formatter_class=_Formatter, **settings)
+        group = self.add_argument_group("what is printed")
+        level = group.add_mutually_exclusive_group()
+        # Suppressed, or a command's default would overrule what stands before it.
+        level.add_argument(
+            "--quiet",
+            dest="level",
+            action="store_const",
+            const=logging.WARNING,
+            default=argparse.SUPPRESS,
+            help="results, warnings and errors alone: no remarks, no progress",
+        )
+        level.add_argument(
+            "--verbose",
+            dest="level",
+            action="store_const",
+            const=logging.DEBUG,
+            default=argparse.SUPPRESS,
+            help="also what the libraries below report, and where an error arose",
+        )
+        group.add_argument(
+            "--version", action="version", version=f"qanet {qanet.__version__}"
+        )
 
 
 def add_configuration(parser: argparse.ArgumentParser, preset: str) -> None:
@@ -60,10 +111,51 @@ def configured(options: argparse.Namespace, key: str, value: object):
     return load_preset(options.preset, [own, *options.set, *overrides])
 
 
-def check_output(directory: Path) -> None:
-    """Refuses an `--output` that is a file."""
+def check_directory(directory: Path) -> None:
+    """Refuses an `--output` that cannot be made or written, before the work for it."""
+    option = f"--output {directory}"
     if directory.exists() and not directory.is_dir():
-        raise UserError(f"--output {directory}: is a file; give a directory")
+        raise UserError(f"{option}: is a file; give a directory")
+    _check_place(directory, option)
+
+
+def check_file(path: Path, option: str = "--output") -> None:
+    """Refuses a file that cannot be written, and what is there and is no file."""
+    if path.exists() and not path.is_file():
+        what = "a directory" if path.is_dir() else "no ordinary file"
+        raise UserError(f"{option} {path}: is {what}; give a file")
+    _check_place(path.parent, f"{option} {path}")
+
+
+def _check_place(directory: Path, option: str) -> None:
+    """Refuses a directory that can neither be written nor made."""
+    place = next(p for p in (directory, *directory.parents) if os.path.lexists(p))
+    if not place.is_dir():
+        raise UserError(f"{option}: {place} is a file; give another place")
+    try:
+        # Not by its permissions, which do not tell of a file system that is read-only.
+        with tempfile.TemporaryFile(dir=place):
+            pass
+    except OSError as error:
+        raise UserError(
+            f"{option}: {place} cannot be written: {error.strerror}; give another place"
+        ) from None
+
+
+def check_reader(directory: Path) -> None:
+    """Refuses a directory without a trained reader, before Keras is waited for."""
+    from qanet.run import Run
+
+    run = Run(directory)
+    run.load_config()
+    run.check_weights()
+
+
+def standard_input() -> BinaryIO:
+    """Standard input as bytes; raises `UserError` where it is closed."""
+    if sys.stdin is None:
+        raise UserError("-: standard input is closed; pipe a text in or give a file")
+    return sys.stdin.buffer
 
 
 def positive(text: str) -> int:

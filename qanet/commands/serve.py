@@ -4,7 +4,8 @@ import argparse
 import socket
 from pathlib import Path
 
-from qanet.commands.options import positive
+from qanet.commands.options import check_reader, positive
+from qanet.console import load_keras, log, say
 from qanet.errors import UserError
 
 
@@ -15,7 +16,7 @@ def add_parser(commands) -> None:
         help="answer questions over HTTP",
         description="Answers questions over HTTP, and on a page to try it. "
         "Stopped by SIGTERM or Ctrl-C, it finishes what it has accepted.",
-        epilog="example: python -m qanet serve --model runs/qanet-tiny",
+        epilog="example:\n  python -m qanet serve --model runs/qanet-tiny",
     )
     parser.add_argument("--model", type=Path, required=True, metavar="RUN_DIR")
     parser.add_argument(
@@ -48,17 +49,20 @@ def _run(options: argparse.Namespace) -> None:
         raise UserError(
             "the server needs fastapi and uvicorn: pip install 'qanet[serve]'"
         ) from None
-    from qanet.reader import Reader
-    from qanet.serving.any_shape import any_shape_reader
-    from qanet.serving.explanation import Explainer
-    from qanet.serving.server import make_app
-
     with _listening(options.host, options.port) as bound:
+        check_reader(options.model)
+        load_keras()
+
+        from qanet.reader import Reader
+        from qanet.serving.any_shape import any_shape_reader
+        from qanet.serving.explanation import Explainer
+        from qanet.serving.server import make_app
+
         reader = any_shape_reader(Reader.load(options.model))
         app = make_app(reader, Explainer(reader), batch_size=options.batch_size)
         host, port = bound.getsockname()[:2]
-        print(f"loading {options.model}; then at http://{host}:{port}", flush=True)
-        config = uvicorn.Config(app, log_level="info", timeout_graceful_shutdown=60)
+        say(f"loading {options.model}; then at http://{host}:{port}", flush=True)
+        config = uvicorn.Config(app, log_level=log.level, timeout_graceful_shutdown=60)
         uvicorn.Server(config).run(sockets=[bound])
 
 

@@ -1,15 +1,19 @@
 """`python train.py`: trains a reader."""
 
 import argparse
+import re
 from pathlib import Path
 
 from qanet.commands.options import (
+    CACHE,
     NO_ANSWER,
     RUNS,
+    Parser,
     add_configuration,
-    check_output,
+    check_directory,
     configured,
 )
+from qanet.console import load_keras, log, say
 from qanet.errors import UserError
 
 SHOWN_QUESTIONS = 5
@@ -17,12 +21,15 @@ SHOWN_QUESTIONS = 5
 
 def make_parser() -> argparse.ArgumentParser:
     """The options."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="train.py",
         description="Trains a reader on a data set in the SQuAD format. Without "
-        "options it trains preset qanet-tiny on the sample that ships with it.",
-        epilog="example: python train.py --preset qanet-small --train train-v1.1.json "
-        "--dev dev-v1.1.json --vectors glove.840B.300d.txt --set training.steps=5000",
+        "options it trains preset qanet-tiny on the sample that ships with it. "
+        f"{CACHE}",
+        epilog="example:\n"
+        "  python train.py --preset qanet-small --train train-v1.1.json \\\n"
+        "      --dev dev-v1.1.json --vectors glove.840B.300d.txt \\\n"
+        "      --set training.steps=5000",
     )
     add_configuration(parser, "qanet-tiny")
     parser.add_argument(
@@ -40,62 +47,91 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--resume",
         action="store_true",
-        help="continue the run in --output from its newest checkpoint, with the "
-        "settings it was started with",
+        help="continue the run in --output, by default the preset's newest below "
+        "runs/, from its newest checkpoint, with the settings it was started with",
     )
     return parser
 
 
 def run(options: argparse.Namespace) -> None:
     """Trains, evaluates, and shows some answers."""
-    from qanet.run import Run
+    from qanet.datasets.training_data import check_files
 
     if options.resume:
-        run = Run(options.output or RUNS / options.preset)
-        config = run.load_config()
-        for option in ("train", "dev", "vectors", "features", "set"):
-            if getattr(options, option):
-                raise UserError(
-                    f"--{option} does not go with --resume, which continues with the "
-                    f"settings in {run.config_path}"
-                )
+        run, config = _run_to_resume(options)
+        metrics = run.load_metrics()
+        if metrics:
+            say(f"{run.directory}: finished, there is nothing to resume")
+            say(_scores(metrics))
+            return
+        log.info("resuming %s", run.directory)
     else:
-        if options.features and (options.train or options.dev or options.vectors):
-            raise UserError(
-                "--features takes the place of --train, --dev and --vectors; "
-                "give it alone"
-            )
-        config = configured(options, "data.features", options.features)
-        is_first = True
-        if config.distribution.strategy == "multi_worker":
-            from qanet.training.cluster import is_first_worker
-
-            is_first = is_first_worker()
-            if not options.output:
-                raise UserError(
-                    "distribution.strategy=multi_worker: give --output, a directory "
-                    "that all workers see"
-                )
-        run = Run(options.output or _new_directory(RUNS / options.preset))
-        check_output(run.directory)
-        if is_first and run.config_path.exists():
-            raise UserError(
-                f"{run.directory}: already holds a run; continue it with --resume or "
-                "give another --output"
-            )
+        run, config = _new_run(options)
+    check_directory(run.directory)
+    check_files(config)
+    load_keras()
 
     from qanet.training.session import train_run
 
     report = train_run(config, run, resume=options.resume)
     if report is None:
         return
-    print(f"\nexact match {report.metrics['exact_match']:.1f}", end="  ")
-    print(f"F1 {report.metrics['f1']:.1f}  on {report.metrics['total']} questions\n")
+    say(f"\n{_scores(report.metrics)}\n")
     for example, answer in report.samples(SHOWN_QUESTIONS):
         gold = example.answers[0].text if example.answers else NO_ANSWER
-        print(f"question:  {example.question.strip()}")
-        print(f"gold:      {gold}\npredicted: {answer.text or NO_ANSWER}\n")
-    print(f"run directory: {run.directory}")
+        say(f"question:  {example.question.strip()}")
+        say(f"gold:      {gold}\npredicted: {answer.text or NO_ANSWER}\n")
+    say(f"run directory: {run.directory}")
+
+
+def _run_to_resume(options: argparse.Namespace):
+    """The run that is to be continued, and its configuration."""
+    from qanet.run import Run
+
+    run = Run(options.output or _newest_directory(RUNS / options.preset))
+    config = run.load_config()
+    for option in ("train", "dev", "vectors", "features", "set"):
+        if getattr(options, option):
+            raise UserError(
+                f"--{option} does not go with --resume, which continues with the "
+                f"settings in {run.config_path}"
+            )
+    return run, config
+
+
+def _new_run(options: argparse.Namespace):
+    """The run that is to be started, and its configuration."""
+    from qanet.run import Run
+
+    if options.features and (options.train or options.dev or options.vectors):
+        raise UserError(
+            "--features takes the place of --train, --dev and --vectors; give it alone"
+        )
+    config = configured(options, "data.features", options.features)
+    is_first = True
+    if config.distribution.strategy == "multi_worker":
+        from qanet.training.cluster import is_first_worker
+
+        is_first = is_first_worker()
+        if not options.output:
+            raise UserError(
+                "distribution.strategy=multi_worker: give --output, a directory that "
+                "all workers see"
+            )
+    run = Run(options.output or _new_directory(RUNS / options.preset))
+    if is_first and run.config_path.exists():
+        raise UserError(
+            f"{run.directory}: already holds a run; continue it with --resume or give "
+            "another --output"
+        )
+    return run, config
+
+
+def _scores(metrics: dict) -> str:
+    return (
+        f"exact match {metrics['exact_match']:.1f}  F1 {metrics['f1']:.1f}  "
+        f"on {metrics['total']} questions"
+    )
 
 
 def _new_directory(wanted: Path) -> Path:
@@ -105,3 +141,23 @@ def _new_directory(wanted: Path) -> Path:
         directory = wanted.with_name(f"{wanted.name}-{number}")
         number += 1
     return directory
+
+
+def _newest_directory(wanted: Path) -> Path:
+    """Of the directories that `_new_directory` made, the one started last.
+
+    Raises:
+        UserError: none of them holds a run.
+    """
+    name = re.compile(rf"{re.escape(wanted.name)}(-\d+)?")
+    configs = [
+        path
+        for path in wanted.parent.glob("*/config.json")
+        if name.fullmatch(path.parent.name)
+    ]
+    if not configs:
+        raise UserError(
+            f"{wanted}: there is no run of this preset to resume; give its directory "
+            "as --output"
+        )
+    return max(configs, key=lambda path: path.stat().st_mtime).parent

@@ -2,12 +2,12 @@
 
 import argparse
 import contextlib
-import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from qanet.commands.options import check_output, positive
+from qanet.commands.options import check_directory, positive, standard_input
+from qanet.console import load_keras, say
 from qanet.errors import UserError, reading_text
 
 
@@ -29,8 +29,9 @@ def _add_train(actions) -> None:
         help="train a model on pairs of sentences",
         description="Trains a translation model on pairs of sentences and measures "
         "BLEU on pairs that it has not seen.",
-        epilog="example: python -m qanet translate train --data en-fr.tsv.gz "
-        "--output runs/en-fr --set training.steps=8000",
+        epilog="example:\n"
+        "  python -m qanet translate train --data en-fr.tsv.gz \\\n"
+        "      --output runs/en-fr --set training.steps=8000",
     )
     train.add_argument(
         "--data",
@@ -97,11 +98,10 @@ def _add_run(actions) -> None:
 def _train(options: argparse.Namespace) -> None:
     from qanet.config import configure
     from qanet.translation.config import TranslationConfig
-    from qanet.translation.neural import TranslationRun
-    from qanet.translation.training import train_translator
+    from qanet.translation.run import TranslationRun
 
     run = TranslationRun(options.output)
-    check_output(options.output)
+    check_directory(options.output)
     if options.resume:
         if options.data or options.reverse or options.set:
             raise UserError(
@@ -119,12 +119,19 @@ def _train(options: argparse.Namespace) -> None:
             raise UserError("--data: give at least one file of pairs")
         values = {"data": options.data, "reverse": options.reverse}
         config = configure(TranslationConfig, values, options.set, "translate train")
+    for file in config.data:
+        with reading_text(file), open(file, "rb"):
+            pass
+    load_keras()
+
+    from qanet.translation.training import train_translator
+
     metrics = train_translator(config, run, options.resume)
-    print(
+    say(
         f"BLEU on {metrics['pairs']:,} pairs held out: greedy "
         f"{metrics['bleu_greedy']:.1f}, 5 beams {metrics['bleu_beam_5']:.1f}"
     )
-    print(f"written to {run.directory}")
+    say(f"written to {run.directory}")
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -134,13 +141,14 @@ def _run(options: argparse.Namespace) -> None:
     lines = _lines(options.input)
     while part := list(islice(lines, translator.batch_size)):
         for found in translator.translate(part, options.candidates):
-            print("\t".join(found), flush=True)
+            say("\t".join(found), flush=True)
 
 
 def _lines(path: str) -> Iterator[str]:
     with reading_text(path), contextlib.ExitStack() as stack:
-        file = sys.stdin.buffer
-        if path != "-":
+        if path == "-":
+            file = standard_input()
+        else:
             file = stack.enter_context(open(path, "rb"))
         for line in file:
             yield line.decode("utf-8").rstrip("\r\n")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from qanet.console import log
 from qanet.datasets.squad import Example
 from qanet.errors import UserError
 from qanet.files import DamagedFile, pack_json, read_arrays, unpack_json, write_file
@@ -169,6 +170,8 @@ def cached_features(
 ) -> tuple[Features, bool]:
     """Reads the features of these very examples from the cache, or builds them.
 
+    A cache that cannot be written is warned of and done without.
+
     Args:
         examples: what to tokenise.
         cache: directory of the cache; `None` builds without one.
@@ -185,8 +188,8 @@ def cached_features(
         features = build_features(examples)
         try:
             _save(features, path)
-        except OSError as error:
-            raise UserError(f"{path}: cannot be written: {error.strerror}") from None
+        except UserError as error:
+            log.warning("%s; the next start will take as long", error)
         return features, False
 
 

@@ -1,10 +1,13 @@
 """Where a data set comes from: a file in the SQuAD format, or a name."""
 
+import contextlib
 import os
+import sys
 from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
 
+from qanet.console import is_quiet, load_tensorflow
 from qanet.datasets.squad import SquadFile, parse_squad, read_squad
 from qanet.errors import UserError
 
@@ -46,8 +49,13 @@ def _load_tfds(source: str, split: str) -> SquadFile:
 
     name = TFDS_NAMES[source]
     try:
-        dataset = tfds.load(name, split=TFDS_SPLITS[split])
-        document = _to_document(tfds.as_numpy(dataset))
+        load_tensorflow()
+        if is_quiet():
+            tfds.disable_progress_bar()
+        # It says what it downloads where results go.
+        with contextlib.redirect_stdout(sys.stderr):
+            dataset = tfds.load(name, split=TFDS_SPLITS[split])
+            document = _to_document(tfds.as_numpy(dataset))
     except Exception as error:  # Whatever the layers below a download raise.
         reason = str(error).strip().partition("\n")[0]
         raise UserError(

@@ -152,10 +152,7 @@ def write_squad(
         UserError: The file cannot be written.
     """
     text = json.dumps(to_document(examples, version), ensure_ascii=False)
-    try:
-        write_text(Path(path), text + "\n")
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror}") from error
+    write_text(Path(path), text + "\n")
 
 
 def to_document(examples: Iterable[Example], version: str = "1.1") -> dict[str, Any]:

@@ -19,9 +19,9 @@ from qanet.datasets.features import (
     join_features,
     to_arrays,
 )
-from qanet.datasets.sources import load_examples
+from qanet.datasets.sources import is_name, load_examples
 from qanet.datasets.squad import COUNTS, Example, parse_squad, to_document
-from qanet.errors import UserError
+from qanet.errors import UserError, reading_text
 from qanet.files import (
     DamagedFile,
     pack_json,
@@ -63,6 +63,20 @@ class TrainingData:
     counts: dict[str, dict[str, int]]
 
 
+def check_files(config: Config) -> None:
+    """Refuses files that cannot be opened, before anything else is waited for.
+
+    Raises:
+        UserError: one of them is missing.
+    """
+    data = config.data
+    names = [data.train, data.dev, *data.augmented.values()]
+    files = [name for name in names if not is_name(name)] + [*config.vocabulary.vectors]
+    for file in [data.features] if data.features else files:
+        with reading_text(file), open(file, "rb"):
+            pass
+
+
 def read_training_data(
     config: Config, cache: Path, vocabulary: Vocabulary | None = None
 ) -> TrainingData:
@@ -70,7 +84,8 @@ def read_training_data(
 
     Args:
         config: the configuration.
-        cache: directory for tokens and vectors, which a second start finds there.
+        cache: directory for tokens and vectors, which a second start finds there, such
+            as `qanet.files.cache_directory()`.
         vocabulary: that of a run which is resumed; by default the one that belongs
             to the data.
 
@@ -168,10 +183,7 @@ def save_compact(path: Path, data: TrainingData) -> None:
     if data.vocabulary.vectors is not None:
         arrays["vectors"] = data.vocabulary.vectors
     arrays |= {f"{TRAIN}{name}": array for name, array in to_arrays(train).items()}
-    try:
-        write_file(path, lambda file: np.savez_compressed(file, **arrays))
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror}") from None
+    write_file(path, lambda file: np.savez_compressed(file, **arrays))
 
 
 def load_compact(path: str | Path) -> TrainingData:

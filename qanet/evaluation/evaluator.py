@@ -36,8 +36,8 @@ class Evaluation:
         """The text of the best answer by question id."""
         return {id: answers[0].text for id, answers in self.answers.items()}
 
-    def save(self, directory: Path) -> None:
-        """Writes `predictions.json`, `nbest.json` and `metrics.json`.
+    def save(self, directory: Path, data: str) -> None:
+        """Writes `predictions.json`, `nbest.json` and `metrics.json`, which names data.
 
         And `na_prob.json`, as SQuAD's official evaluation reads it, where the model
         tells whether there is an answer.
@@ -57,7 +57,7 @@ class Evaluation:
         contents = {
             "predictions": self.predictions,
             "nbest": nbest,
-            "metrics": self.metrics,
+            "metrics": {"data": data, **self.metrics},
         }
         if self.no_answer:
             contents["na_prob"] = self.no_answer

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
+from qanet.console import log
 from qanet.errors import UserError
 from qanet.files import pack_json, unpack_json, write_file
 
@@ -147,7 +148,8 @@ def load_vectors(
     The result is kept in the cache directory under a name that stands for the request
     and the file. To hash all of a file of several GB would take as long as to read it,
     so the file is known by its size, its time of modification and the SHA-256 of its
-    first and its last MiB. A damaged cache file is rebuilt.
+    first and its last MiB. A damaged cache file is rebuilt; one that cannot be written
+    is warned of and done without.
 
     Args:
         path: As for `read_vectors`.
@@ -156,12 +158,13 @@ def load_vectors(
         cache_directory: Where to keep the result; made if it does not exist.
 
     Raises:
-        UserError: As for `read_vectors`, or the cache cannot be written.
+        UserError: As for `read_vectors`.
     """
     path = Path(path)
     cache = Path(cache_directory) / f"{_cache_key(path, words, extra)}.npz"
     vectors = _read_cache(cache)
     if vectors is None:
+        log.info("reading %s", path)
         vectors = read_vectors(path, words, extra)
         _write_cache(cache, vectors)
     return vectors
@@ -269,8 +272,5 @@ def _write_cache(cache: Path, vectors: WordVectors) -> None:
     words = pack_json(vectors.words)
     try:
         write_file(cache, lambda file: np.savez(file, words=words, table=vectors.table))
-    except OSError as error:
-        raise UserError(
-            f"{cache.parent}: the vectors cannot be cached there "
-            f"({error.strerror or error})"
-        ) from None
+    except UserError as error:
+        log.warning("%s; the next start will take as long", error)

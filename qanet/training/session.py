@@ -1,14 +1,15 @@
-"""A whole training from files to scores: what `train.py` does between its prints."""
+"""A whole training from files to scores: what `train.py` does in between."""
 
 import json
 from dataclasses import dataclass
 
 from qanet.config import Config
+from qanet.console import log
 from qanet.datasets.squad import Example
 from qanet.datasets.training_data import TrainingData, read_training_data
 from qanet.decoding import Answer
 from qanet.evaluation.evaluator import evaluate
-from qanet.files import write_text
+from qanet.files import cache_directory, write_text
 from qanet.run import Run
 from qanet.training.distribution import Distribution, make_distribution
 from qanet.training.trainer import Trainer
@@ -59,7 +60,7 @@ def _train_run(
 ) -> Report | None:
     data = read_training_data(
         config,
-        run.directory.parent / "cache",
+        cache_directory(),
         run.load_vocabulary() if resume else None,
     )
     trainer = Trainer(config, data, run, distribution)
@@ -73,7 +74,7 @@ def _train_run(
         write_text(run.directory / "data.json", json.dumps(counts, indent=2) + "\n")
         _announce(data, trainer)
         if resume:
-            print(
+            log.info(
                 f"resumed at step {trainer.progress.step:,}"
                 if found
                 else "there is no checkpoint yet: starting at the first step"
@@ -98,24 +99,24 @@ def _train_run(
 
 
 def _announce(data: TrainingData, trainer: Trainer) -> None:
-    """Prints what is about to be trained, and on what."""
+    """Says what is about to be trained, and on what."""
     for split, counts in data.counts.items():
-        print(f"{split}: {_describe(counts)}")
-    print(
+        log.info(f"{split}: {_describe(counts)}")
+    log.info(
         f"vocabulary: {len(data.vocabulary.words):,} word vectors, "
         f"{len(data.vocabulary.characters):,} characters"
     )
     if trainer.left_out:
-        print(
+        log.info(
             f"left out of training: {trainer.left_out:,} questions without an answer "
             f"of at most {trainer.config.data.answer_limit} tokens"
         )
-    print(
+    log.info(
         f"model: {trainer.config.model.name}, {trainer.model.count_params():,} "
         f"parameters, {trainer.trainable_parameters:,} trained"
     )
     if trainer.replicas > 1:
-        print(f"replicas: {trainer.replicas}")
+        log.info(f"replicas: {trainer.replicas}")
 
 
 def _describe(counts: dict[str, int]) -> str:

@@ -3,6 +3,7 @@
 import contextlib
 import math
 import time
+from collections.abc import Iterable
 
 import keras
 import numpy as np
@@ -11,6 +12,7 @@ from tensorboardX import SummaryWriter
 from tqdm import tqdm
 
 from qanet.config import Config
+from qanet.console import progress_bar
 from qanet.datasets.batches import BatchMaker
 from qanet.datasets.plans import PlannedBatch, plan_training
 from qanet.datasets.training_data import TrainingData
@@ -101,7 +103,7 @@ class Trainer:
         steps = self.config.training.steps
         with contextlib.ExitStack() as stack:
             bar = stack.enter_context(
-                tqdm(
+                progress_bar(
                     total=steps,
                     initial=self.progress.step,
                     unit="step",
@@ -163,7 +165,7 @@ class Trainer:
     def _train(self, plan: list[PlannedBatch], report: "ProgressBar") -> float:
         """Takes the steps of a plan; gives their mean loss."""
         self.model.reset_metrics()
-        report.begin_round()
+        report.begin_round(batch.context_length for batch in plan)
         # Closed at once when a step fails: then the variables have their values back.
         with contextlib.closing(self.train(self.maker, plan)) as losses:
             for loss in losses:
@@ -235,6 +237,9 @@ def compile_model(model: keras.Model, config: Config) -> None:
 class ProgressBar:
     """Shows examples/s, loss and dev F1, and stops at a loss that is no number.
 
+    It also says when a step is compiled, which takes as long as many steps: before the
+    first one of each length.
+
     Reading a loss waits for the device. So it is read a few times a second only, and
     the newest step is left to compute meanwhile.
 
@@ -249,11 +254,15 @@ class ProgressBar:
         self.batch_size = batch_size
         self.progress = progress
         self.shown = {}
+        self.label = ""
+        self.compiled = set()
         if progress.history:
             self.show_f1(progress.history[-1]["f1"])
 
-    def begin_round(self) -> None:
-        """Forgets the steps before."""
+    def begin_round(self, lengths: Iterable[int]) -> None:
+        """Forgets the steps before; these are the context lengths of those to come."""
+        self.lengths = iter(lengths)
+        self._say_what_comes()
         self.unread = []
         self.read = 0
         self.begin = self.looked = time.monotonic()
@@ -270,11 +279,21 @@ class ProgressBar:
         self.unread.append(loss)
         if time.monotonic() - self.looked >= LOOK_EVERY:
             self._read(len(self.unread) - 1)
+        self._say_what_comes()
 
     def end_round(self) -> float:
         """Waits for all steps; gives the round's mean loss. Raises as `step` does."""
         self._read(len(self.unread))
         return self.loss
+
+    def _say_what_comes(self) -> None:
+        length = next(self.lengths, None)
+        is_new = length is not None and length not in self.compiled
+        self.compiled.add(length)
+        label = f"compiling for {length} tokens" if is_new else "training"
+        if label != self.label:
+            self.label = label
+            self.bar.set_description(label)
 
     def _read(self, count: int) -> None:
         for loss in self.unread[:count]:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import keras
 import numpy as np
 from keras import ops
-from tqdm import tqdm
 
+from qanet.console import log, progress_bar
 from qanet.errors import UserError
 from qanet.files import (
     DamagedFile,
@@ -20,12 +20,9 @@ from qanet.files import (
 )
 from qanet.run import assign_variables, save_variables, training_variables
 from qanet.translation.config import TrainingConfig, TranslationConfig
-from qanet.translation.neural import (
-    NeuralTranslator,
-    TranslationRun,
-    build_translation_model,
-)
+from qanet.translation.neural import NeuralTranslator
 from qanet.translation.parallel import Pair, PairBatches, read_pairs, split_held_out
+from qanet.translation.run import TranslationRun, build_translation_model
 from qanet.translation.subwords import PADDING, Subwords, train_subwords
 
 
@@ -106,7 +103,7 @@ def train_translator(
     model = build_translation_model(config.model, len(subwords))
     compile_translation_model(model, training)
     history = _restore(run, model) if resume else []
-    print(
+    log.info(
         f"{len(train):,} pairs to train on ({batches.left_out:,} too long and left "
         f"out), {len(held_out):,} held out, {len(subwords):,} sub-words, "
         f"{model.count_params():,} parameters"
@@ -146,7 +143,7 @@ def _fit(
     training = config.training
     step = int(history[-1]["step"]) if history else 0
     seconds = history[-1]["seconds"] if history else 0.0
-    with tqdm(total=training.steps, initial=step, unit="step") as bar:
+    with progress_bar(total=training.steps, initial=step, unit="step") as bar:
         while step < training.steps:
             begin = time.monotonic()
             last = min(

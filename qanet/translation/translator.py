@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from qanet.console import load_keras
 from qanet.errors import UserError
 
 
@@ -77,9 +78,7 @@ def _apertium(mode: str) -> Translator:
 def _nmt(directory: str) -> Translator:
     if not directory:
         raise _Miswritten("nmt:DIR, for example nmt:runs/en-fr")
-    from qanet.translation.neural import NeuralTranslator
-
-    return NeuralTranslator(directory)
+    return _neural(directory)
 
 
 def _nmt_sample(which: str) -> Translator:
@@ -92,9 +91,18 @@ def _nmt_sample(which: str) -> Translator:
         raise _Miswritten(
             "nmt-sample:TEMPERATURE:DIR, for example nmt-sample:0.8:runs/en-fr"
         )
+    return _neural(directory, value)
+
+
+def _neural(directory: str, temperature: float | None = None) -> Translator:
+    from qanet.translation.run import TranslationRun
+
+    TranslationRun(directory).load_config()
+    load_keras()
+
     from qanet.translation.neural import NeuralTranslator
 
-    return NeuralTranslator(directory, value)
+    return NeuralTranslator(directory, temperature)
 
 
 def _ctranslate2(which: str) -> Translator:

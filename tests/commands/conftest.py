@@ -1,5 +1,7 @@
 """Fixtures of the commands' tests."""
 
+from pathlib import Path
+
 import pytest
 
 from qanet.reader import Reader
@@ -15,6 +17,8 @@ def context_file(tmp_path):
 
 
 @pytest.fixture
-def loaded(monkeypatch, trained_reader):
-    """Loads every run as the trained reader that is there already."""
+def loaded(monkeypatch, trained, trained_reader, tmp_path_factory):
+    """Loads every run, such as `run`, as the trained reader that is there already."""
     monkeypatch.setattr(Reader, "load", lambda run, **options: trained_reader)
+    monkeypatch.chdir(tmp_path_factory.mktemp("directory"))
+    Path("run").symlink_to(trained.directory)

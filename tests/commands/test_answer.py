@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import sys
 
 import pytest
@@ -94,6 +95,39 @@ def test_answer_prints_text_of_any_script(loaded, tmp_path, capsys):
     }
 
 
+def test_answer_from_standard_input_that_is_closed(refused, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    arguments = ["--model", "run", "--question", QUESTION, "--context-file", "-"]
+    assert "standard input is closed" in refused(cli.main, "answer", *arguments)
+
+
+def test_answers_that_nobody_reads_any_more(loaded, context_file, monkeypatch, capsys):
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as output:
+        monkeypatch.setattr(sys, "stdout", output)
+        with pytest.raises(SystemExit) as caught:
+            answer(capsys, "--context-file", context_file)
+    assert caught.value.code == 141
+    assert capsys.readouterr().err == ""
+
+
+def test_a_person_is_told_what_is_being_done(loaded, context_file, monkeypatch, capsys):
+    arguments = ["--model", "run", "--question", QUESTION]
+    arguments += ["--context-file", str(context_file)]
+    cli.main(["answer", *arguments])
+    assert capsys.readouterr().err == ""
+    cli.main(["answer", *arguments, "--verbose"])
+    told = capsys.readouterr().err
+    assert told.startswith("loading run\n")
+    assert "reading:   0%" in told
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    cli.main(["answer", *arguments])
+    assert capsys.readouterr().err.startswith("loading run\n")
+    cli.main(["answer", *arguments, "--quiet"])
+    assert capsys.readouterr().err == ""
+
+
 def test_answer_refuses_mistakes(refused, loaded, tmp_path):
     arguments = ["answer", "--model", tmp_path, "--question", QUESTION]
     path = tmp_path / "context.txt"
@@ -104,11 +138,15 @@ def test_answer_refuses_mistakes(refused, loaded, tmp_path):
     assert str(path) in line
     assert "UTF-8" in line
     path.write_text(" \n")
-    assert "context" in refused(cli.main, *arguments, "--context-file", path)
+    line = refused(cli.main, *arguments, "--context-file", path)
+    assert line == f"error: --context-file {path}: is blank; give some text"
     path.write_text("text")
-    for question in (" ", "q " * 1001):
-        arguments[-1] = question
-        assert "question" in refused(cli.main, *arguments, "--context-file", path)
+    arguments[-1] = " "
+    line = refused(cli.main, *arguments, "--context-file", path)
+    assert line == "error: --question: is blank; give some text"
+    arguments[-1] = "q " * 1001
+    line = refused(cli.main, *arguments, "--context-file", path)
+    assert "--question: has 1,001 words and signs; shorten it to at most 1,000" in line
 
 
 def test_answer_without_a_run(refused, context_file, tmp_path):

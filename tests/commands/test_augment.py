@@ -97,6 +97,27 @@ def test_augment_refuses_mistakes(refused, augmenting, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("option", "place"),
+    [
+        ("--output", "file/new"),
+        ("--output", "/proc/new"),
+        ("--output", "/dev/null"),
+        ("--output", "directory.json"),
+        ("--cache", "file/new"),
+        ("--cache", "/dev/null"),
+    ],
+)
+def test_augment_that_could_not_be_written_is_not_begun(
+    refused, translators, augmenting, tmp_path, option, place
+):
+    (tmp_path / "file").touch()
+    (tmp_path / "directory.report.md").mkdir()
+    line = refused(cli.main, *augmenting, option, tmp_path / place)
+    assert f"{option} {(tmp_path / place).with_suffix('')}" in line
+    assert not translators["please"].asked
+
+
+@pytest.mark.parametrize(
     "content", ["", "[]", '{"data": [{"paragraphs": [{"context": "", "qas": []}]}]}']
 )
 def test_augment_refuses_what_is_not_squad(

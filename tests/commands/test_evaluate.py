@@ -8,6 +8,7 @@ import pytest
 
 from qanet import cli
 from qanet.datasets.squad import Example, Span, read_squad, write_squad
+from qanet.reader import Reader
 
 QUESTION = "Where does Zoë live?"
 CONTEXT = "Bo’ lives in Rome.\nZoë lives in São Paulo.\n"
@@ -54,10 +55,45 @@ def test_predictions_are_scored_without_tensorflow(door, tiny_files, tmp_path):
 
 
 def test_scoring_prints_one_line(capsys, tiny_files, tmp_path):
-    path = write_predictions(tmp_path / "predictions.json", {})
+    ids = [example.id for example in read_squad(tiny_files.dev).examples]
+    path = write_predictions(tmp_path / "predictions.json", dict.fromkeys(ids, "no"))
     cli.evaluate(["--predictions", str(path), "--data", str(tiny_files.dev)])
-    (line,) = capsys.readouterr().out.splitlines()
+    printed = capsys.readouterr()
+    (line,) = printed.out.splitlines()
     assert json.loads(line) == {"exact_match": 0.0, "f1": 0.0, "total": 10}
+    assert printed.err == ""
+
+
+@pytest.mark.parametrize("option", [[], ["--quiet"]])
+def test_predictions_that_do_not_fit_are_told(capsys, tiny_files, tmp_path, option):
+    first, *_ = read_squad(tiny_files.dev).examples
+    predictions = {first.id: first.answers[0].text, "x": "", "y": "", "z": ""}
+    path = write_predictions(tmp_path / "predictions.json", predictions)
+    cli.evaluate(["--predictions", str(path), "--data", str(tiny_files.dev), *option])
+    printed = capsys.readouterr()
+    assert last_line(printed.out)["f1"] == 10
+    (line,) = printed.err.splitlines()
+    assert line.startswith(f"warning: {path}: 9 of 10 questions have no prediction")
+    assert "3 predictions are for no question" in line
+
+
+@pytest.mark.parametrize("predictions", [{}, {"x": "Rome", "y": "Rome"}])
+def test_predictions_of_other_data_are_refused(
+    refused, tiny_files, tmp_path, predictions
+):
+    path = write_predictions(tmp_path / "predictions.json", predictions)
+    line = refused(cli.evaluate, "--predictions", path, "--data", tiny_files.dev)
+    assert f"{path}: has no prediction for any question of {tiny_files.dev}" in line
+
+
+def test_gold_answers_that_are_not_there_are_told(capsys, squad_2, tmp_path):
+    data = tmp_path / "data.json"
+    data.write_text(squad_2.read_text().replace('"text": "Rome"', '"text": "Oslo"'))
+    path = write_predictions(tmp_path / "predictions.json", {"1": "Rome", "2": ""})
+    cli.evaluate(["--predictions", str(path), "--data", str(data)])
+    assert capsys.readouterr().err == (
+        f"warning: {data}: 1 of 1 gold answers are not in their context\n"
+    )
 
 
 def test_squad_2_predictions_are_scored_as_such(capsys, squad_2, tmp_path):
@@ -168,7 +204,9 @@ def test_report_on_a_model_is_that_on_its_predictions(
     predictions = str(read / "predictions.json")
     cli.evaluate(["--predictions", predictions, *data, str(taken)])
     assert capsys.readouterr().out == of_model
-    assert last_line(of_model) == json.loads((read / "metrics.json").read_text())
+    assert {"data": str(tiny_files.dev), **last_line(of_model)} == json.loads(
+        (read / "metrics.json").read_text()
+    )
     assert names(taken) == ["report.json", "report.png"]
     for name in names(taken):
         assert (taken / name).read_bytes() == (read / name).read_bytes()
@@ -204,14 +242,17 @@ def test_report_does_not_take_the_place_of_its_input(refused, tiny_files, tmp_pa
 
 
 def test_report_where_it_cannot_be_written(refused, tiny_files, tmp_path):
-    predictions = write_predictions(tmp_path / "predictions.json", {})
+    ids = [example.id for example in read_squad(tiny_files.dev).examples]
+    predictions = write_predictions(
+        tmp_path / "predictions.json", dict.fromkeys(ids, "")
+    )
     arguments = ["--predictions", predictions, "--data", tiny_files.dev, "--report"]
     line = refused(cli.evaluate, *arguments, "--output", predictions)
     assert "is a file; give a directory" in line
     (tmp_path / "report.png").mkdir()
     line = refused(cli.evaluate, *arguments)
-    assert f"{tmp_path}: the report cannot be written" in line
-    assert predictions.read_text() == "{}"
+    assert f"{tmp_path / 'report.png'}: cannot be written: Is a directory" in line
+    assert json.loads(predictions.read_text()).keys() == set(ids)
 
 
 def test_evaluation_of_no_run(refused, tiny_files, tmp_path):
@@ -234,6 +275,51 @@ def test_evaluation_into_a_file(refused, trained, loaded, tiny_files, tmp_path):
     arguments = ["--model", trained.directory, "--data", tiny_files.dev]
     assert str(path) in refused(cli.evaluate, *arguments, "--output", path)
     assert path.read_text() == "precious"
+
+
+@pytest.mark.parametrize("place", ["file/new", "/proc/new"])
+def test_evaluation_that_could_not_be_written_is_not_begun(
+    refused, trained, monkeypatch, tiny_files, tmp_path, place
+):
+    monkeypatch.setattr(Reader, "load", None)
+    (tmp_path / "file").write_text("precious")
+    arguments = ["--model", trained.directory, "--data", tiny_files.dev]
+    line = refused(cli.evaluate, *arguments, "--output", tmp_path / place)
+    assert f"--output {tmp_path / place}: " in line
+
+
+def test_results_have_a_directory_for_each_data_set(
+    loaded, trained, tiny_files, tmp_path, monkeypatch
+):
+    run = tmp_path / "run"
+    shutil.copytree(trained.directory, run)
+    other = tmp_path / "other.v2.json"
+    shutil.copy(tiny_files.dev, other)
+    for data in (tiny_files.dev, other, tiny_files.dev):
+        cli.evaluate(["--model", str(run), "--data", str(data)])
+    assert names(run / "evaluation") == ["dev", "other.v2"]
+    for data in (tiny_files.dev, other):
+        metrics = (run / "evaluation" / data.stem / "metrics.json").read_text()
+        assert json.loads(metrics)["data"] == str(data)
+    # By its path from wherever it was read.
+    monkeypatch.chdir(other.parent)
+    cli.evaluate(["--model", str(run), "--data", other.name])
+
+
+def test_results_of_other_data_are_kept(refused, loaded, tiny_files, tmp_path, capsys):
+    arguments = ["--model", "run", "--output", tmp_path / "out"]
+    cli.evaluate([*map(str, arguments), "--data", str(tiny_files.dev)])
+    before = (tmp_path / "out" / "metrics.json").read_text()
+    other = tmp_path / "dev.json"
+    shutil.copy(tiny_files.dev, other)
+    capsys.readouterr()
+    line = refused(cli.evaluate, *arguments, "--data", other)
+    assert f"holds the results of {tiny_files.dev}" in line
+    assert (tmp_path / "out" / "metrics.json").read_text() == before
+    # Also those of the training.
+    arguments[-1] = "run"
+    line = refused(cli.evaluate, *arguments, "--data", tiny_files.dev)
+    assert "run/metrics.json: holds the results of other data" in line
 
 
 def test_evaluation_with_damaged_weights(refused, trained, tiny_files, tmp_path):

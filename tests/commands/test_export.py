@@ -1,11 +1,14 @@
 """Tests of qanet.commands.export."""
 
+import logging
+
 import keras
 import pytest
 import tensorflow as tf
 
 from qanet import cli
 from qanet.errors import UserError
+from qanet.reader import Reader
 
 
 def arguments(output, *more):
@@ -47,13 +50,57 @@ def test_export_that_fails_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_export_refuses_mistakes(refused, monkeypatch, tmp_path):
+def test_export_refuses_mistakes(refused, tmp_path):
     (tmp_path / "there").mkdir()
     line = refused(cli.main, *arguments(tmp_path / "there"))
     assert "is there already" in line
     line = refused(cli.main, "export", "--model", tmp_path, "--output", tmp_path / "1")
     assert "not a run directory" in line
     assert not (tmp_path / "1").exists()
+
+
+@pytest.mark.parametrize("place", ["file/new", "/proc/new"])
+def test_export_that_could_not_be_written_is_not_begun(
+    loaded, refused, monkeypatch, tmp_path, place
+):
+    monkeypatch.setattr(Reader, "load", None)
+    (tmp_path / "file").touch()
+    line = refused(cli.main, *arguments(tmp_path / place))
+    assert f"--output {tmp_path / place}: " in line
+
+
+def test_export_on_a_full_disk(loaded, refused, monkeypatch, tmp_path):
+    def fail(reader, directory):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("qanet.serving.saved_model.export_saved_model", fail)
+    line = refused(cli.main, *arguments(tmp_path / "1"))
+    assert f"--output {tmp_path / '1'}: cannot be written: No space left" in line
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("option", [[], ["--verbose"]])
+def test_export_hides_what_the_converter_says_of_gradients(
+    loaded, monkeypatch, tmp_path, caplog, option
+):
+    said = (
+        "Importing a function (f) with ops with unsaved custom gradients. Will likely "
+        "fail if a gradient is requested.",
+        "Something is wrong.",
+    )
+
+    def convert(reader, directory):
+        for line in said:
+            logging.getLogger("absl").warning(line)
+
+    monkeypatch.setattr("qanet.serving.portable.export_litert", convert)
+    cli.main(arguments(tmp_path / "1", "--format", "litert", *option))
+    assert [r.message for r in caplog.records if r.name == "absl"] == (
+        list(said) if option else [said[1]]
+    )
+
+
+def test_export_needs_tensorflow(refused, loaded, monkeypatch, tmp_path):
     monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
     line = refused(cli.main, *arguments(tmp_path / "1"))
     assert "KERAS_BACKEND=tensorflow" in line

@@ -1,6 +1,9 @@
 """Tests of qanet.commands.features."""
 
+import pytest
+
 from qanet import cli
+from qanet.datasets import training_data
 from qanet.datasets.training_data import load_compact
 
 
@@ -19,6 +22,17 @@ def test_features_keep_the_words_of_the_data_unless_told_otherwise(
         cli.main([str(argument) for argument in [*arguments, *options]])
         assert load_compact("data.npz").vocabulary.words[2:] == words
         assert f"{2 + len(words)} words" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("place", ["file/new", "/proc/new", "/dev/null", "."])
+def test_features_that_could_not_be_written_are_not_begun(
+    refused, tiny_files, monkeypatch, tmp_path, place
+):
+    monkeypatch.setattr(training_data, "read_training_data", None)
+    (tmp_path / "file").touch()
+    arguments = ["--train", tiny_files.train, "--dev", tiny_files.dev]
+    line = refused(cli.main, "features", *arguments, "--output", tmp_path / place)
+    assert f"--output {tmp_path / place}: " in line
 
 
 def test_features_of_a_missing_file(refused, tmp_path):

@@ -1,6 +1,10 @@
 """Tests of qanet.commands.train."""
 
 import json
+import os
+import shutil
+import time
+from pathlib import Path
 
 import pytest
 
@@ -82,6 +86,83 @@ def test_output_that_is_a_file(refused, tiny_arguments, tmp_path):
     path.write_text("precious")
     assert str(path) in refused(cli.train, *tiny_arguments, "--output", path)
     assert path.read_text() == "precious"
+
+
+@pytest.mark.parametrize("place", ["file/new", "/proc/new", "/dev/null"])
+def test_output_that_could_not_be_written(
+    refused, tiny_arguments, monkeypatch, tmp_path, place
+):
+    monkeypatch.setattr(command, "load_keras", None)
+    (tmp_path / "file").touch()
+    output = tmp_path / place
+    line = refused(cli.train, *tiny_arguments, "--output", output)
+    assert f"--output {output}: " in line
+
+
+def test_resume_of_a_finished_run_tells_its_scores(trained, monkeypatch, capsys):
+    monkeypatch.setattr(command, "load_keras", None)
+    cli.train(["--resume", "--output", str(trained.directory)])
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == f"{trained.directory}: finished, there is nothing to resume"
+    assert second in trained.output.splitlines()
+    assert second.startswith("exact match ")
+
+
+def test_resume_of_a_run_with_damaged_metrics(refused, trained, tmp_path):
+    shutil.copy(trained.directory / "config.json", tmp_path)
+    for content in ("", "[]", '{"f1": 1}', '{"exact_match": 1, "f1": "x", "total": 1}'):
+        (tmp_path / "metrics.json").write_text(content)
+        line = refused(cli.train, "--resume", "--output", tmp_path)
+        assert f"{tmp_path / 'metrics.json'}: damaged; remove it" in line
+
+
+@pytest.fixture
+def started(tmp_path, trained, monkeypatch):
+    """Makes the directory of a run that was started so many seconds ago."""
+    monkeypatch.chdir(tmp_path)
+
+    def start(name, ago):
+        directory = tmp_path / "runs" / name
+        shutil.copytree(trained.directory, directory)
+        times = (time.time() - ago,) * 2
+        os.utime(directory / "config.json", times)
+        return directory
+
+    return start
+
+
+def test_resume_takes_the_newest_run_of_the_preset(started, capsys):
+    started("qanet-tiny", 30)
+    started("qanet-tiny-2", 10)
+    started("qanet-tiny-10", 20)
+    # Not of this preset, not by this program, not started.
+    started("qanet-tiny-old", 1)
+    started("qanet", 1)
+    Path("runs/qanet-tiny-11").mkdir()
+    cli.train(["--resume"])
+    assert "runs/qanet-tiny-2: finished" in capsys.readouterr().out
+
+
+def test_resume_says_which_run_it_takes(started, monkeypatch, capsys):
+    directory = started("qanet-tiny-2", 0)
+    (directory / "metrics.json").unlink()
+    resumed = []
+
+    def train_run(config, run, resume):
+        resumed.append((str(run.directory), resume))
+
+    monkeypatch.setattr("qanet.training.session.train_run", train_run)
+    cli.train(["--resume"])
+    assert resumed == [("runs/qanet-tiny-2", True)]
+    assert capsys.readouterr().err == "resuming runs/qanet-tiny-2\n"
+    cli.train(["--resume", "--quiet"])
+    assert capsys.readouterr().err == ""
+
+
+def test_resume_where_the_preset_has_no_run(refused, started):
+    started("qanet-tiny", 0)
+    line = refused(cli.train, "--resume", "--preset", "qanet")
+    assert "runs/qanet: there is no run of this preset to resume" in line
 
 
 def test_resume_without_a_run(refused, tmp_path):

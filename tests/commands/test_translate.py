@@ -1,6 +1,7 @@
 """Tests of qanet.commands.translate."""
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -86,11 +87,12 @@ def trained(monkeypatch):
 def test_train_and_resume(trained, tmp_path, capsys):
     output = ["--output", str(tmp_path / "run")]
     command = ["translate", "train", *output]
-    cli.main(
-        [*command, "--data", "a.tsv", "b.tsv", "--reverse", "--set", "training.steps=9"]
-    )
+    pairs = [str(tmp_path / name) for name in ("a.tsv", "b.tsv")]
+    for path in pairs:
+        Path(path).touch()
+    cli.main([*command, "--data", *pairs, "--reverse", "--set", "training.steps=9"])
     ((config, run, resume),) = trained
-    assert (config.data, config.reverse) == (("a.tsv", "b.tsv"), True)
+    assert (config.data, config.reverse) == (tuple(pairs), True)
     assert config.training.steps == 9
     assert config.model.pieces == 8000
     assert (str(run.directory), resume) == (output[1], False)

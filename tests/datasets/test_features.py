@@ -231,6 +231,16 @@ def test_no_cache():
     assert_same(features, build_features(EXAMPLES))
 
 
+def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, caplog):
+    (tmp_path / "file").touch()
+    features, cached = cached_features(EXAMPLES, tmp_path / "file")
+    assert not cached
+    assert_same(features, build_features(EXAMPLES))
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert str(tmp_path / "file") in record.message
+
+
 def changed(number, **changes):
     """EXAMPLES with one of them changed."""
     examples = list(EXAMPLES)

@@ -107,6 +107,11 @@ def test_squad_by_name(served):
     assert file.counts == dict.fromkeys(COUNTS, 0) | counted
 
 
+def test_what_is_said_of_a_download_does_not_mix_with_results(served, capsys):
+    load_examples("squad", "train")
+    assert capsys.readouterr().out == ""
+
+
 def test_dev_of_squad_is_its_validation_split(served):
     assert [example.id for example in load_examples("squad", "dev").examples] == ["p1"]
 

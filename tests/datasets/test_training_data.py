@@ -14,6 +14,7 @@ from qanet.datasets.squad import Example, Span, write_squad
 from qanet.datasets.training_data import (
     TrainingData,
     build_vocabulary,
+    check_files,
     load_compact,
     read_training_data,
     save_compact,
@@ -174,6 +175,27 @@ def test_the_configuration_names_the_compact_file(data, tmp_path):
     assert not (tmp_path / "cache").exists()
     own = Vocabulary(RESERVED, RESERVED, 5)
     assert read_training_data(config, tmp_path, own).vocabulary is own
+
+
+def test_missing_files_are_found_before_anything_is_read(tmp_path):
+    there, absent = tmp_path / "there", str(tmp_path / "absent")
+    there.touch()
+    data = {"train": str(there), "dev": str(there), "augmented": {"fr": str(there)}}
+    data["mix"] = {"original": 1, "fr": 1}
+    check_files(Config.model_validate({"data": data}))
+    check_files(Config.model_validate({"data": {"train": "sample", "dev": "squad"}}))
+    for settings in (
+        {"data": data | {"train": absent}},
+        {"data": data | {"dev": absent}},
+        {"data": data | {"augmented": {"fr": absent}}},
+        {"data": data, "vocabulary": {"vectors": [str(there), absent]}},
+        {"data": {"features": absent}},
+    ):
+        with pytest.raises(UserError, match=f"{absent}: cannot be read: No such file"):
+            check_files(Config.model_validate(settings))
+    # It takes the place of all others.
+    settings = {"data": data | {"train": absent, "features": str(there)}}
+    check_files(Config.model_validate(settings))
 
 
 def test_the_mix_names_sets_of_the_compact_file(data, tmp_path):

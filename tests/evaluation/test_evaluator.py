@@ -134,7 +134,7 @@ def test_files_are_written(tmp_path):
     examples, features = data_set(3)
     result = evaluate(KnowingReader({"q1"}), examples, features, top_k=2)
     directory = tmp_path / "made" / "evaluation"
-    result.save(directory)
+    result.save(directory, "dev.json")
     assert sorted(path.name for path in directory.iterdir()) == [
         "metrics.json",
         "nbest.json",
@@ -155,14 +155,14 @@ def test_files_are_written(tmp_path):
         {"text": "städte 0", "start": 6, "end": 14, "score": 0.75},
         {"text": "die", "start": 0, "end": 3, "score": 0.25},
     ]
-    assert read("metrics.json") == result.metrics
+    assert read("metrics.json") == {"data": "dev.json", **result.metrics}
     assert "städte" in (directory / "predictions.json").read_text(encoding="utf-8")
 
 
 def test_files_take_the_place_of_older_ones(tmp_path):
     examples, features = data_set(2)
     for reader in (KnowingReader(), KnowingReader({"q0"})):
-        evaluate(reader, examples, features).save(tmp_path)
+        evaluate(reader, examples, features).save(tmp_path, "dev.json")
     predictions = json.loads((tmp_path / "predictions.json").read_text())
     assert predictions["q0"] == "no such thing"
     assert len(list(tmp_path.iterdir())) == 3
@@ -203,6 +203,6 @@ def test_the_threshold_with_the_best_f1_can_be_chosen():
 
 def test_probabilities_of_no_answer_are_written(tmp_path):
     examples, features = data_set(2)
-    evaluate(DoubtingReader([0.25, 0.5]), examples, features).save(tmp_path)
+    evaluate(DoubtingReader([0.25, 0.5]), examples, features).save(tmp_path, "dev.json")
     written = json.loads((tmp_path / "na_prob.json").read_text())
     assert written == {"q0": 0.25, "q1": 0.5}

@@ -164,7 +164,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch, learned):
         raise OSError("no space left")
 
     monkeypatch.setattr("os.replace", fail)
-    with pytest.raises(OSError, match="no space left"):
+    with pytest.raises(UserError, match="no space left"):
         Vocabulary.build(Counter("x"), None, settings_with()).save(tmp_path)
     assert_equal(Vocabulary.load(tmp_path), learned)
     assert [file.name for file in tmp_path.iterdir()] == [WORDS_FILE]

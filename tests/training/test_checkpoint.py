@@ -164,7 +164,7 @@ def test_failed_save_leaves_the_old_checkpoints_and_no_temporary_file(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(np, "savez", full_disk)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(UserError, match="No space"):
         save_checkpoint(tmp_path, trained_model, Progress(3))
     assert sorted(os.listdir(tmp_path)) == ["step-00000001.npz", "step-00000002.npz"]
     assert restore_checkpoint(tmp_path, trained_model).step == 2

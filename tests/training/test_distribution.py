@@ -270,8 +270,8 @@ def test_two_workers_train_like_one_although_one_of_them_dies(
     first, second = run_workers([["train.py"]] * 2, ["--resume", *output])
     assert first.code == 0, first.err
     assert second.code == 0, second.err
-    assert "resumed at step 2" in first.out
-    assert "replicas: 2" in first.out
+    assert "resumed at step 2" in first.err
+    assert "replicas: 2" in first.err
     # One of them writes and speaks.
     assert second.out == ""
     for one, other in zip(rows_of(directory), rows_of(trained.directory), strict=True):

@@ -65,9 +65,9 @@ def test_nothing_is_dropped_silently(trained, tiny_files):
         "answers_snapped": 0,
         "left_out": 1,
     }
-    assert "train: 25 questions" in trained.output
-    assert "dev: 10 questions" in trained.output
-    assert "left out of training: 1 question" in trained.output
+    assert "train: 25 questions" in trained.errors
+    assert "dev: 10 questions" in trained.errors
+    assert "left out of training: 1 question" in trained.errors
 
 
 def test_metrics_are_those_of_the_best_averaged_weights_on_all_of_dev(
@@ -81,6 +81,16 @@ def test_metrics_are_those_of_the_best_averaged_weights_on_all_of_dev(
     history = (trained.directory / "history.csv").read_text().splitlines()
     best = max(float(row.split(",")[-1]) for row in history[1:])
     assert metrics["f1"] == best
+
+
+def test_what_is_said_besides_is_ours(trained):
+    """TensorFlow has a lot to say about the machine when it is imported."""
+    remark = r"(train|dev|vocabulary|model|left out of training): .*"
+    # Bars, the line that is cleared after one, and the way back up from the second.
+    ours = rf"{remark}|.*%\|.*|\s*(\x1b\[A)?"
+    said = trained.errors.splitlines()
+    assert [line for line in said if not re.fullmatch(ours, line)] == []
+    assert "compiling for 32 tokens:   0%" in trained.errors
 
 
 def test_output_shows_scores_answers_and_the_run_directory(trained, tiny_files):
@@ -125,7 +135,8 @@ def doubting_config(tiny_config, tiny_files, tmp_path):
     )
 
 
-def test_no_answer_is_trained_and_its_threshold_kept(doubting_config, tmp_path, capsys):
+def test_no_answer_is_trained_and_its_threshold_kept(doubting_config, tmp_path, caplog):
+    caplog.set_level("INFO", "qanet")
     run = Run(tmp_path / "run")
     report = train_run(doubting_config, run)
     metrics = json.loads(run.metrics_path.read_text())
@@ -138,7 +149,4 @@ def test_no_answer_is_trained_and_its_threshold_kept(doubting_config, tmp_path, 
     assert counts["train"]["left_out"] == 1
     assert counts["train"]["impossible"] == 25
     assert np.load(run.weights_path)["no_answer/logit"].item() != 0
-    assert (
-        "dev: 20 questions, 5 paragraphs, 10 without an answer"
-        in capsys.readouterr().out
-    )
+    assert "dev: 20 questions, 5 paragraphs, 10 without an answer" in caplog.messages

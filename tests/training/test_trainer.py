@@ -232,7 +232,7 @@ def clock(monkeypatch):
 @pytest.mark.parametrize("looking", ["at every step", "at the end"])
 def test_the_step_of_a_bad_loss_is_counted_from_the_beginning(clock, loss, looking):
     def train(report):
-        report.begin_round()
+        report.begin_round([96] * 5)
         for value in (1.5, loss, loss, loss):
             clock.now += 10.0 if looking == "at every step" else 0.0
             report.step(value)
@@ -261,7 +261,7 @@ def test_losses_are_read_now_and_then_and_the_newest_not_at_all(clock, monkeypat
     losses = [Scalar(float(i)) for i in range(5)]
     with tqdm(disable=True) as bar:
         report = ProgressBar(bar, 4, Progress())
-        report.begin_round()
+        report.begin_round([96] * 5)
         report.step(losses[0])
         report.step(losses[1])
         assert not any(loss.read for loss in losses)
@@ -278,7 +278,7 @@ def test_losses_are_read_now_and_then_and_the_newest_not_at_all(clock, monkeypat
 def test_progress_bar_shows_rate_loss_and_f1(capsys, clock):
     with tqdm(total=10) as bar:
         report = ProgressBar(bar, 4, Progress(history=[{"f1": 61.25}]))
-        report.begin_round()
+        report.begin_round([96] * 5)
         report.step(2.5)
         clock.now += 0.5
         report.step(1.5)
@@ -290,6 +290,22 @@ def test_progress_bar_shows_rate_loss_and_f1(capsys, clock):
     assert "loss=1.500" in shown
     assert "examples/s=16" in shown
     assert "2/10" in shown
+
+
+def test_progress_bar_says_when_a_length_is_compiled(capsys, clock):
+    with tqdm(total=10) as bar:
+        report = ProgressBar(bar, 4, Progress())
+        said = []
+        for _ in range(2):
+            report.begin_round([96, 96, 160])
+            said.append(bar.desc)
+            for _ in range(3):
+                report.step(1.0)
+                said.append(bar.desc)
+            clock.now += 0.5
+            report.end_round()
+    new, old = ("compiling for {} tokens: ".format, "training: ")
+    assert said == [new(96), old, new(160), old, old, old, old, old]
 
 
 def test_l2_reaches_every_matrix_of_the_model_and_nothing_else(trainer):
@@ -439,7 +455,7 @@ def test_run_killed_with_signal_9_resumes_bit_for_bit(
     ]
     resumed = door("train.py", "--resume", "--output", directory)
     assert resumed.returncode == 0, resumed.stderr
-    assert "resumed at step 2" in resumed.stdout
+    assert "resumed at step 2" in resumed.stderr
 
     expected, actual = Run(trained.directory), Run(directory)
     assert_same(stored_weights(actual), stored_weights(expected))

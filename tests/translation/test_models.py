@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 from qanet.translation.config import ModelConfig
-from qanet.translation.neural import build_translation_model
+from qanet.translation.run import build_translation_model
 from qanet.translation.subwords import BEGIN, END, PADDING
 
 PIECES = 11

@@ -14,7 +14,8 @@ from qanet.config import configure
 from qanet.errors import UserError
 from qanet.translation import training
 from qanet.translation.config import TranslationConfig
-from qanet.translation.neural import NeuralTranslator, TranslationRun
+from qanet.translation.neural import NeuralTranslator
+from qanet.translation.run import TranslationRun
 from qanet.translation.training import SmoothedCrossEntropy, train_translator
 
 WORDS = dict(
