@@ -1,16 +1,23 @@
 """The README's promises that a machine can check."""
 
+import configparser
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from qanet import cli
 from qanet.config import Config, preset_names
+from qanet.reader import Reader
 from qanet.translation.config import ModelConfig, TrainingConfig
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+DOCUMENTS = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+SETUP = configparser.ConfigParser()
+SETUP.read(ROOT / "setup.cfg")
 QUICK_START = [
     "pip install -e . && python train.py",
     "pip install -e '.[test]' && pytest",
@@ -59,14 +66,54 @@ def test_every_setting_is_explained_with_its_default():
         assert shown == expected, key
 
 
+def test_the_example_of_a_question_works_as_it_stands(
+    trained, trained_reader, tmp_path, monkeypatch, capsys
+):
+    section = README.split("\n## Ask\n\n")[1].split("\n\n")[0]
+    lines = [line.removeprefix("    ") for line in section.splitlines()]
+    command = lines.index(next(line for line in lines if line.startswith("python ")))
+    monkeypatch.chdir(tmp_path)
+    subprocess.run(["bash", "-c", "\n".join(lines[:command])], check=True)
+    # The reader is another one, which is there already.
+    Path("runs").mkdir()
+    Path("runs/qanet-tiny").symlink_to(trained.directory)
+    monkeypatch.setattr(Reader, "load", lambda run: trained_reader)
+    python, m, package, *arguments = shlex.split(
+        "\n".join(lines[command:]).replace("\\\n", "")
+    )
+    assert (python, m, package) == ("python", "-m", "qanet")
+    cli.main(arguments)
+    assert len(capsys.readouterr().out.splitlines()) == 3
+
+
+def test_all_files_of_the_package_are_installed():
+    files = [
+        path.relative_to(ROOT / "qanet")
+        for path in (ROOT / "qanet").rglob("*")
+        if path.is_file() and path.suffix not in (".py", ".pyc")
+    ]
+    patterns = SETUP["options.package_data"]["qanet"].split()
+    left_out = [str(path) for path in files if not any(path.match(p) for p in patterns)]
+    assert left_out == ["sample/README.md"]
+    assert Path("py.typed") in files
+
+
+def test_every_extra_that_is_named_exists():
+    extras = SETUP["options.extras_require"]
+    texts = [path.read_text(encoding="utf-8") for path in DOCUMENTS]
+    texts += [path.read_text(encoding="utf-8") for path in ROOT.rglob("qanet/**/*.py")]
+    named = set(re.findall(r"qanet\[([a-z0-9]+)\]", "\n".join(texts)))
+    assert {"onnx", "plot", "serve", "tensorboard"} <= named <= set(extras)
+    # What the examples import.
+    assert "onnxruntime" in extras["onnx"]
+
+
 def test_linked_files_exist():
     for target in re.findall(r"\]\(([^)#]+)\)", README):
         assert target.startswith("http") or (ROOT / target).exists(), target
 
 
-@pytest.mark.parametrize(
-    "path", [ROOT / "README.md", *(ROOT / "docs").glob("*.md")], ids=lambda p: p.name
-)
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: p.name)
 def test_every_setting_that_is_shown_exists(path):
     sections = Config().model_dump()
     of_translators = {"model": ModelConfig, "training": TrainingConfig}
