@@ -44,7 +44,7 @@ def add_parser(commands) -> None:
 def _run(options: argparse.Namespace) -> None:
     try:
         import fastapi  # noqa: F401
-        import uvicorn
+        import uvicorn  # noqa: F401
     except ImportError:
         raise UserError(
             "the server needs fastapi and uvicorn: pip install 'qanet[serve]'"
@@ -55,6 +55,7 @@ def _run(options: argparse.Namespace) -> None:
 
         from qanet.reader import Reader
         from qanet.serving.any_shape import any_shape_reader
+        from qanet.serving.connections import make_server
         from qanet.serving.explanation import Explainer
         from qanet.serving.server import make_app
 
@@ -62,8 +63,7 @@ def _run(options: argparse.Namespace) -> None:
         app = make_app(reader, Explainer(reader), batch_size=options.batch_size)
         host, port = bound.getsockname()[:2]
         say(f"loading {options.model}; then at http://{host}:{port}", flush=True)
-        config = uvicorn.Config(app, log_level=log.level, timeout_graceful_shutdown=60)
-        uvicorn.Server(config).run(sockets=[bound])
+        make_server(app, log.level).run(sockets=[bound])
 
 
 def _port(text: str) -> int:

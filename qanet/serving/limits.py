@@ -5,6 +5,8 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from qanet.datasets.windows import READING_QUESTION, READING_WINDOW
 from qanet.serving.messages import Asked, Question
@@ -29,6 +31,7 @@ class Limits:
         explained_tokens: tokens of a passage of which an answer is explained.
         top_k: answers to a question.
         answer_tokens: tokens of an answer.
+        body_seconds: time for a body to arrive; a slower one is refused with 408.
         pending: requests that are worked on or wait; more are refused with 429.
         seconds: time for an answer; a request that takes longer is given up with 503.
     """
@@ -42,6 +45,7 @@ class Limits:
     explained_tokens: int = READING_WINDOW
     top_k: int = 50
     answer_tokens: int = 100
+    body_seconds: int = 10
     pending: int = 64
     seconds: int = 60
 
@@ -102,53 +106,64 @@ async def in_time(results: Awaitable[list], limits: Limits) -> list:
 
 
 class Gate:
-    """Refuses what is too much before it is read: bytes, and requests at a time."""
+    """Reads bodies, and refuses what is too slow, too large, or too much at a time.
 
-    def __init__(self, app, limits: Limits):
+    A request counts as pending once its body is there: who sends slowly keeps nobody
+    else out.
+    """
+
+    def __init__(self, app: ASGIApp, limits: Limits):
         self.app = app
         self.limits = limits
         self.pending = 0
 
-    async def __call__(self, scope, receive, send):
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] != "POST":
             await self.app(scope, receive, send)
             return
-        if self.pending >= self.limits.pending:
-            message = "too many requests at a time; try again soon"
-            response = refusal(429, message, RETRY)
+        try:
+            body = await self._body(Request(scope, receive))
+        except ClientDisconnect:
+            return
+        except HTTPException as error:
+            response = refusal(error.status_code, error.detail, error.headers)
             await response(scope, receive, send)
             return
+        sent = False
+
+        async def replay() -> Message:
+            nonlocal sent
+            if sent:
+                return await receive()
+            sent = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
         self.pending += 1
         try:
-            body = await self._body(scope, receive)
-            if body is None:
-                message = f"the body has more than {self.limits.body_bytes} bytes"
-                response = refusal(413, message)
-                await response(scope, receive, send)
-                return
-            sent = False
-
-            async def replay():
-                nonlocal sent
-                if sent:
-                    return await receive()
-                sent = True
-                return {"type": "http.request", "body": body, "more_body": False}
-
             await self.app(scope, replay, send)
         finally:
             self.pending -= 1
 
-    async def _body(self, scope, receive) -> bytes | None:
-        """The whole body, or none where it is too large."""
-        parts, size, more = [], 0, True
-        while more:
-            message = await receive()
-            if message["type"] != "http.request":
-                break
-            parts.append(message.get("body", b""))
-            size += len(parts[-1])
-            if size > self.limits.body_bytes:
-                return None
-            more = message.get("more_body", False)
-        return b"".join(parts)
+    async def _body(self, request: Request) -> bytes:
+        """The whole body of a request that may go on.
+
+        Raises:
+            HTTPException: it may not.
+            ClientDisconnect: the client went away.
+        """
+        limits = self.limits
+        body = bytearray()
+        try:
+            async with asyncio.timeout(limits.body_seconds):
+                async for part in request.stream():
+                    body += part
+                    if len(body) > limits.body_bytes:
+                        message = f"the body has more than {limits.body_bytes} bytes"
+                        raise HTTPException(413, message)
+        except TimeoutError:
+            message = f"the body took more than {limits.body_seconds} seconds"
+            raise HTTPException(408, message, {"Connection": "close"}) from None
+        if self.pending >= limits.pending:
+            message = "too many requests at a time; try again soon"
+            raise HTTPException(429, message, RETRY)
+        return bytes(body)

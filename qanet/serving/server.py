@@ -107,7 +107,8 @@ def make_app(
         await batcher.stop()
         await explaining.stop()
 
-    errors = {code: {"model": ErrorBody} for code in (400, 413, 415, 422, 429, 503)}
+    codes = (400, 408, 413, 415, 422, 429, 503)
+    errors = {code: {"model": ErrorBody} for code in codes}
     app = FastAPI(
         title="qanet",
         version=__version__,

@@ -91,8 +91,11 @@ def test_serve_stops_and_starts_under_load_and_no_client_is_left_without_word(
     expected = trained_reader.answer(QUESTION, PASSAGE).text
     with serving(trained.directory) as (process, address):
         assert ask(address) == expected
-        assert stopped_under_load(process, address, signal.SIGTERM) == {expected}
-        assert process.wait(60) in (0, -signal.SIGTERM)
+        with socket.create_connection(address) as slow:
+            # Of its body one byte comes.
+            slow.sendall(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{")
+            assert stopped_under_load(process, address, signal.SIGTERM) == {expected}
+            assert process.wait(30) in (0, -signal.SIGTERM)
     # At once, and at the same place.
     with serving(trained.directory, address[1]) as (process, again):
         assert again == address

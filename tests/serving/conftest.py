@@ -1,5 +1,7 @@
 """Fixtures of the tests of serving, which are of TensorFlow's graphs."""
 
+import contextlib
+import logging
 import socket
 import threading
 
@@ -37,22 +39,38 @@ def doubting_reader(trained_reader):
     return Reader(model, trained_reader.vocabulary, config, threshold=0.25)
 
 
-@pytest.fixture(scope="module")
-def address(trained_reader):
-    """A server on loopback."""
-    import uvicorn
+@pytest.fixture(scope="session")
+def serving():
+    """Serves an application on loopback: its host and port, and how to stop it."""
+    from qanet.serving.connections import make_server
 
+    @contextlib.contextmanager
+    def serve(app):
+        server = make_server(app, logging.WARNING)
+        # Whatever is to end by itself must not be ended by that.
+        server.config.timeout_graceful_shutdown = None
+
+        def stop():
+            server.should_exit = True
+            thread.join(60)
+            return not thread.is_alive()
+
+        with socket.create_server(("127.0.0.1", 0)) as bound:
+            thread = threading.Thread(
+                target=server.run, kwargs={"sockets": [bound]}, daemon=True
+            )
+            thread.start()
+            yield bound.getsockname(), stop
+            assert stop()
+
+    return serve
+
+
+@pytest.fixture(scope="module")
+def address(trained_reader, serving):
+    """A server of a reader."""
     from qanet.serving.explanation import Explainer
     from qanet.serving.server import make_app
 
-    server = uvicorn.Server(
-        uvicorn.Config(
-            make_app(trained_reader, Explainer(trained_reader)), log_level="error"
-        )
-    )
-    with socket.create_server(("127.0.0.1", 0)) as bound:
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
-        thread.start()
-        yield f"http://127.0.0.1:{bound.getsockname()[1]}"
-        server.should_exit = True
-        thread.join()
+    with serving(make_app(trained_reader, Explainer(trained_reader))) as (place, _):
+        yield f"http://127.0.0.1:{place[1]}"

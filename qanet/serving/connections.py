@@ -1,0 +1,57 @@
+"""Serves an application over connections that do not wait for ever.
+
+uvicorn has no limit for the head or the body of a request: its `timeout_keep_alive`
+ends with the first byte, and its `timeout_graceful_shutdown` waits for all alike.
+`Connection` sees to heads, `qanet.serving.limits.Gate` to bodies.
+"""
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+
+def make_server(app: ASGIApp, log_level: int) -> uvicorn.Server:
+    """A server that, once told to stop, finishes what it has accepted.
+
+    Args:
+        app: the application.
+        log_level: what it logs from, a level of `logging`.
+    """
+    config = uvicorn.Config(
+        app,
+        http=Connection,
+        ws="none",
+        log_level=log_level,
+        timeout_graceful_shutdown=60,
+    )
+    return uvicorn.Server(config)
+
+
+class Connection(H11Protocol):
+    """HTTP/1.1 as uvicorn speaks it, to clients that send and take in time."""
+
+    # For the head of the first request; after each answer for taking it and for the
+    # head of the next.
+    SECONDS = 10.0
+
+    def connection_made(self, transport):
+        super().connection_made(transport)
+        self._expect_request()
+
+    def on_response_complete(self):
+        self._expect_request()
+        super().on_response_complete()
+
+    def shutdown(self):
+        super().shutdown()
+        # A request whose body is still awaited is not accepted yet.
+        if self.cycle and self.cycle.more_body:
+            self.transport.close()
+
+    def _expect_request(self):
+        self.loop.call_later(self.SECONDS, self._close_unless_after, self.cycle)
+
+    def _close_unless_after(self, last):
+        """Closes the connection unless a request came after that one."""
+        if self.cycle is last:
+            self.transport.abort()

@@ -1,0 +1,165 @@
+"""Tests of qanet.serving.connections, over sockets."""
+
+import contextlib
+import http.client
+import json
+import logging
+import socket
+import threading
+from dataclasses import replace
+
+import pytest
+
+from qanet.decoding import Answer
+from qanet.serving.connections import Connection
+from qanet.serving.limits import Limits
+from qanet.serving.server import make_app
+
+ASKED = json.dumps({"questions": ["Who?"], "passages": ["Anna Kov in Rome."]})
+HEAD = (
+    "POST /v1/answer HTTP/1.1\r\nHost: localhost\r\n"
+    f"Content-Type: application/json\r\nContent-Length: {len(ASKED)}\r\n\r\n"
+)
+
+
+class Ready:
+    """A reader that answers at once."""
+
+    def answer(self, question, context):
+        return Answer("", 0, 0, 0.0)
+
+    def answer_many(self, pairs, top_k, max_answer_tokens):
+        return [[Answer(question, 0, 1, 1.0)] for question, _ in pairs]
+
+
+def app_with(**limits):
+    return make_app(Ready(), None, replace(Limits(), **limits))
+
+
+@pytest.fixture
+def connect():
+    """Connects and sends something."""
+    with contextlib.ExitStack() as stack:
+
+        def open_connection(place, sent):
+            opened = stack.enter_context(socket.create_connection(place, timeout=60))
+            opened.sendall(sent.encode())
+            return opened
+
+        yield open_connection
+
+
+def status(place):
+    """What somebody is answered who asks as one should."""
+    client = http.client.HTTPConnection(*place, timeout=60)
+    with contextlib.closing(client):
+        headers = {"Content-Type": "application/json"}
+        client.request("POST", "/v1/answer", ASKED, headers)
+        return client.getresponse().status
+
+
+def received(connection):
+    """All that comes until the server closes the connection."""
+    parts = []
+    with contextlib.suppress(ConnectionResetError):
+        while part := connection.recv(2**20):
+            parts.append(part)
+    return b"".join(parts)
+
+
+def test_who_sends_slowly_keeps_nobody_out(serving, connect):
+    with serving(app_with(pending=2, body_seconds=3600)) as (place, _):
+        slow = [connect(place, HEAD + ASKED[0]) for _ in range(5)]
+        assert status(place) == 200
+        # And is answered in the end.
+        slow[0].sendall(ASKED[1:].encode())
+        assert slow[0].recv(2**20).startswith(b"HTTP/1.1 200")
+
+
+def test_a_body_that_does_not_come_is_refused(serving, connect):
+    with serving(app_with(body_seconds=0.05)) as (place, _):
+        head, _, body = received(connect(place, HEAD + ASKED[0])).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 408")
+    error = json.loads(body)["error"]
+    assert error["code"] == "timeout"
+    assert "0.05 seconds" in error["message"]
+
+
+def test_who_goes_away_in_the_middle_of_a_body_is_no_failure(serving, connect, caplog):
+    with serving(app_with()) as (place, stop):
+        connect(place, HEAD + ASKED[0]).close()
+        assert status(place) == 200
+        assert stop()
+    assert not [entry for entry in caplog.records if entry.levelno >= logging.ERROR]
+
+
+def test_slow_bodies_and_heads_do_not_hold_up_a_stop(serving, connect, caplog):
+    with serving(app_with(body_seconds=3600)) as (place, stop):
+        slow = [connect(place, sent) for sent in (HEAD + ASKED[0], HEAD[:9], "")]
+        assert status(place) == 200
+        assert stop()
+    for connection in slow:
+        assert received(connection) == b""
+    assert not [entry for entry in caplog.records if entry.levelno >= logging.ERROR]
+
+
+@pytest.mark.parametrize("sent", ["", HEAD[:30]])
+def test_a_head_that_does_not_come_is_not_waited_for(
+    serving, connect, monkeypatch, sent
+):
+    monkeypatch.setattr(Connection, "SECONDS", 0.05)
+    with serving(app_with()) as (place, _):
+        assert received(connect(place, sent)) == b""
+
+
+def test_the_head_of_another_request_is_not_waited_for(serving, connect, monkeypatch):
+    monkeypatch.setattr(Connection, "SECONDS", 1.0)
+    with serving(app_with()) as (place, _):
+        connection = connect(place, HEAD + ASKED)
+        assert connection.recv(2**20).startswith(b"HTTP/1.1 200")
+        # With its first byte uvicorn's own patience would begin to be without end.
+        connection.sendall(b"P")
+        assert b"HTTP" not in received(connection)
+
+
+def test_work_may_take_longer_than_a_head(serving, monkeypatch):
+    expired = threading.Event()
+
+    class Noting(Connection):
+        SECONDS = 1.0
+
+        def _close_unless_after(self, last):
+            super()._close_unless_after(last)
+            expired.set()
+
+    class Slow(Ready):
+        def answer_many(self, *asked):
+            expired.wait()
+            return super().answer_many(*asked)
+
+    monkeypatch.setattr("qanet.serving.connections.Connection", Noting)
+    with serving(make_app(Slow(), None)) as (place, _):
+        assert status(place) == 200
+
+
+def test_an_answer_that_nobody_takes_is_dropped(serving, connect, monkeypatch):
+    lost = threading.Event()
+
+    class Noting(Connection):
+        SECONDS = 0.05
+
+        def connection_lost(self, error):
+            super().connection_lost(error)
+            lost.set()
+
+    async def talkative(scope, receive, send):
+        if scope["type"] == "http":
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": bytes(LARGE)})
+
+    LARGE = 100_000_000
+    monkeypatch.setattr("qanet.serving.connections.Connection", Noting)
+    with serving(talkative) as (place, _):
+        connection = connect(place, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert lost.wait(60)
+        assert len(received(connection)) < LARGE
