@@ -53,15 +53,23 @@ async def _invalid(request: Request, error: RequestValidationError) -> JSONRespo
     if "json" not in request.headers.get("content-type", ""):
         return refusal(415, "send the body with Content-Type: application/json")
     problem = error.errors()[0]
-    place = ".".join(str(part) for part in problem["loc"] if part != "body")
+    _, *place = problem["loc"]
+    if problem["type"] == "json_invalid" or not place:
+        return _no_object()
+    place = ".".join(str(part) for part in place)
     message = problem["msg"].removeprefix("Value error, ")
-    if problem["type"] == "json_invalid":
-        return refusal(400, "the body is no JSON")
-    return refusal(422, f"{place}: {message}" if place else message)
+    return refusal(422, f"{place}: {message}")
 
 
 async def _refused(request: Request, error: HTTPException) -> JSONResponse:
+    # FastAPI's own, of a body that is no text or that Python cannot read.
+    if error.status_code == 400:
+        return _no_object()
     return refusal(error.status_code, str(error.detail), error.headers)
+
+
+def _no_object() -> JSONResponse:
+    return refusal(400, "the body is no JSON object")
 
 
 async def _failed(request: Request, error: Exception) -> JSONResponse:

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from fastapi.responses import FileResponse
 
 from qanet import __version__
@@ -156,6 +156,7 @@ def make_app(
         (explanation,) = await in_time(job, limits)
         return Explained(**vars(explanation))
 
+    @app.head("/v1/model", include_in_schema=False)
     @app.get("/v1/model")
     async def model() -> ModelInformation:
         """What the reader is, and what it may be asked."""
@@ -169,18 +170,20 @@ def make_app(
             limits=vars(limits),
         )
 
+    @app.head("/healthz", include_in_schema=False)
     @app.get("/healthz")
     async def health() -> Health:
         """Answers once the reader is loaded."""
         return Health(status="ok")
 
     for address, name in PAGE.items():
-        app.add_api_route(address, _sender(name), include_in_schema=False)
+        # Unlike FastAPI's routes, Starlette's answer HEAD too.
+        app.add_route(address, _sender(name), include_in_schema=False)
     return app
 
 
-def _sender(name: str) -> Callable[[], Awaitable[FileResponse]]:
-    async def send() -> FileResponse:
+def _sender(name: str) -> Callable[[Request], Awaitable[FileResponse]]:
+    async def send(request: Request) -> FileResponse:
         return FileResponse(PAGE_DIRECTORY / name)
 
     return send

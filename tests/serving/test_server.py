@@ -1,10 +1,12 @@
 """Tests of qanet.serving.server."""
 
+import contextlib
 import json
 import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from http.client import HTTPConnection
 
 import numpy as np
 import pytest
@@ -22,7 +24,7 @@ from qanet.serving.server import make_app
 from qanet.text.tokenizer import token_spans
 
 LIMITS = Limits(
-    body_bytes=2000,
+    body_bytes=6000,
     passages=3,
     questions=3,
     pairs=6,
@@ -206,13 +208,38 @@ def test_what_cannot_be_asked_is_named(client, change, words):
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"{", b"\xff", b"[" * 1500, b'{"top_k": ' + b"9" * 1500 + b"}", b"[]", b"3"],
+    [
+        b"",
+        b"{",
+        b"\xff",
+        b"[" * 5000,
+        b'{"top_k": ' + b"9" * 5000 + b"}",
+        b"[]",
+        b"3",
+        b"null",
+    ],
     ids=lambda body: repr(body[:12]),
 )
-def test_a_body_that_is_no_request(client, body):
-    response = post(client, body)
-    assert response.status_code in (400, 422)
-    check_error(response, response.status_code, response.json()["error"]["code"])
+@pytest.mark.parametrize("address", ["/v1/answer", "/v1/explain"])
+def test_a_body_that_is_no_request(client, address, body):
+    headers = {"Content-Type": "application/json"}
+    response = client.post(address, content=body, headers=headers)
+    check_error(response, 400, "bad_request")
+    assert response.json()["error"]["message"] == "the body is no JSON object"
+
+
+@pytest.mark.parametrize("path", ["/", "/page.css", "/healthz", "/v1/model"])
+def test_head_is_answered_as_get_is_but_for_the_body(address, path):
+    host = address.removeprefix("http://")
+    got, headed = [], []
+    for method, answer in (("GET", got), ("HEAD", headed)):
+        with contextlib.closing(HTTPConnection(host, timeout=60)) as connection:
+            connection.request(method, path)
+            response = connection.getresponse()
+            answer += [response.status, response.headers["content-length"]]
+            answer.append(len(response.read()))
+    assert headed == [200, got[1], 0]
+    assert got[2] == int(got[1])
 
 
 @pytest.mark.parametrize(
@@ -226,7 +253,7 @@ def test_a_body_of_another_type(client, type):
 def test_a_body_that_is_too_large(client):
     large = json.dumps(ASKED | {"passages": ["a" * LIMITS.body_bytes]})
     response = post(client, large)
-    check_error(response, 413, "too_large", "2000 bytes")
+    check_error(response, 413, "too_large", "6000 bytes")
     # Also where its size is not told before.
     response = post(client, iter([large.encode()] * 2))
     check_error(response, 413, "too_large")
