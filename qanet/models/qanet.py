@@ -99,10 +99,11 @@ def build_qanet(
     )
 
     encoder_dropout = Dropout(everywhere, name="encoder_dropout")
-    match = TextMatch(sizes.lowercase, name="match")
-    match_projection = keras.layers.Dense(
-        config.width, use_bias=False, name="match_projection"
-    )
+    if config.question_match:
+        match = TextMatch(sizes.lowercase, name="match")
+        match_projection = keras.layers.Dense(
+            config.width, use_bias=False, name="match_projection"
+        )
 
     def encode(text, other, mask, name):
         # An export begins here: known words' vectors are looked up.
