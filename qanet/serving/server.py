@@ -100,7 +100,9 @@ def make_app(
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         # The first question compiles; no client should wait for that.
-        reader.answer("Is it ready?", "It is ready.")
+        ready = "Is it ready?", "It is ready."
+        reader.answer(*ready)
+        explainer.explain(*ready)
         batcher.start()
         explaining.start()
         yield

@@ -17,8 +17,9 @@ from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from qanet.decoding import Answer
+from qanet.serving.any_shape import any_shape_reader
 from qanet.serving.batching import Batcher
-from qanet.serving.explanation import Explainer
+from qanet.serving.explanation import Explainer, Explanation
 from qanet.serving.limits import Limits
 from qanet.serving.server import make_app
 from qanet.text.tokenizer import token_spans
@@ -137,6 +138,22 @@ def test_what_would_not_fit_into_memory_is_refused(trained_reader):
         explained = client.post("/v1/explain", json={"question": long, "passage": "a"})
     check_error(asked, 422, "invalid", "questions.1", "2000", "1000 words and signs")
     check_error(explained, 422, "invalid", "question", "2000")
+
+
+def test_everything_is_compiled_before_the_first_request(trained_reader, monkeypatch):
+    layer, traced = trained_reader.model.get_layer("embedding"), []
+    call = layer.call
+    monkeypatch.setattr(
+        layer, "call", lambda *a, **k: traced.append(1) or call(*a, **k)
+    )
+    reader = any_shape_reader(trained_reader)
+    with TestClient(make_app(reader, Explainer(reader))) as client:
+        # Of the context and of the question, by each of the two.
+        assert len(traced) == 4
+        asked = {"question": "Where does Zoë live?", "passage": "Zoë lives in Rome."}
+        assert client.post("/v1/explain", json=asked).status_code == 200
+        assert client.post("/v1/answer", json=ASKED).status_code == 200
+    assert len(traced) == 4
 
 
 def test_the_page_loads_nothing_from_elsewhere(client):
@@ -276,6 +293,9 @@ class Slow:
     def answer(self, question, context):
         return Answer("", 0, 0, 0.0)
 
+    def explain(self, question, passage):
+        return Explanation([], [], [], [], [])
+
     def answer_many(self, pairs, top_k, max_answer_tokens):
         self.asked.append(len(pairs))
         self.at_work.set()
@@ -287,7 +307,7 @@ class Slow:
 
 def test_too_many_at_a_time_are_refused_and_the_others_finished():
     reader, accepted = Slow(), []
-    with TestClient(make_app(reader, None, replace(LIMITS, pending=1))) as client:
+    with TestClient(make_app(reader, reader, replace(LIMITS, pending=1))) as client:
         ask = threading.Thread(
             target=lambda: accepted.append(client.post("/v1/answer", json=ASKED))
         )
@@ -306,7 +326,7 @@ def test_too_many_at_a_time_are_refused_and_the_others_finished():
 
 def test_what_takes_too_long_is_given_up():
     reader = Slow()
-    with TestClient(make_app(reader, None, replace(LIMITS, seconds=0.05))) as client:
+    with TestClient(make_app(reader, reader, replace(LIMITS, seconds=0.05))) as client:
         for _ in range(2):
             late = client.post("/v1/answer", json=ASKED)
             check_error(late, 503, "overloaded", "0.05 seconds")
@@ -319,7 +339,7 @@ def test_what_takes_too_long_is_given_up():
 def test_a_failure_tells_the_client_nothing_of_the_inside(caplog):
     reader = Slow()
     reader.go_on.set()
-    app = make_app(reader, None, LIMITS)
+    app = make_app(reader, reader, LIMITS)
     with TestClient(app, raise_server_exceptions=False) as client:
         failed = client.post("/v1/answer", json=ASKED | {"questions": ["fail"]})
         check_error(failed, 500, "internal")
@@ -351,7 +371,7 @@ def ask_together(client, reader, bodies, monkeypatch):
 
 def test_a_failure_does_not_reach_the_neighbours(monkeypatch):
     reader = Slow()
-    app = make_app(reader, None, replace(LIMITS, pending=9))
+    app = make_app(reader, reader, replace(LIMITS, pending=9))
     with TestClient(app, raise_server_exceptions=False) as client:
         bodies = [ASKED | {"questions": [text]} for text in ("a", "fail", "b")]
         responses = ask_together(client, reader, bodies, monkeypatch)
@@ -362,7 +382,7 @@ def test_a_failure_does_not_reach_the_neighbours(monkeypatch):
 
 def test_a_batch_costs_no_more_than_one_request_may(monkeypatch):
     reader = Slow()
-    with TestClient(make_app(reader, None, replace(LIMITS, pending=9))) as client:
+    with TestClient(make_app(reader, reader, replace(LIMITS, pending=9))) as client:
         bodies = [{"questions": ["a"], "passages": ["b " * 99]}] * 3
         responses = ask_together(client, reader, bodies, monkeypatch)
     assert [response.status_code for response in responses] == [200] * 3
@@ -373,7 +393,7 @@ def test_a_batch_costs_no_more_than_one_request_may(monkeypatch):
 def test_questions_with_equal_settings_are_read_together():
     reader = Slow()
     reader.go_on.set()
-    with TestClient(make_app(reader, None, LIMITS)) as client:
+    with TestClient(make_app(reader, reader, LIMITS)) as client:
         client.post("/v1/answer", json=ASKED | {"questions": ["a", "b", "c"]})
     assert reader.asked == [3]
 
