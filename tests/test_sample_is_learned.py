@@ -5,10 +5,13 @@ another test's matter.
 """
 
 import json
+import re
+from pathlib import Path
 
 import keras
 import pytest
 
+import qanet
 from qanet.datasets.features import build_features
 from qanet.datasets.sources import load_examples
 from qanet.evaluation.evaluator import evaluate
@@ -40,3 +43,15 @@ def test_untrained_model_scores_below_15_f1_on_dev(learned):
     metrics = evaluate(reader, examples, build_features(examples)).metrics
     assert metrics["total"] == len(examples)
     assert metrics["f1"] < 15
+
+
+def test_the_page_s_examples_fit_the_reader(learned):
+    page = Path(qanet.__file__).parent / "serving" / "page" / "index.html"
+    page = page.read_text(encoding="utf-8")
+    examples = re.findall(r'data-passage="(.*?)"\s+data-question="(.*?)"', page)
+    reader = Reader.load(learned.directory)
+    answers = [reader.answer(question, passage) for passage, question in examples]
+    texts = [answer.text for answer in answers]
+    assert texts == ["Edith Marlow", "1984", "145 kilometres"]
+    # The page does not call them doubtful.
+    assert min(answer.score for answer in answers) > 0.5

@@ -1,25 +1,16 @@
 "use strict";
 
-const EXAMPLES = {
-  museum: [
-    "The Kolan museum stands in the old harbour of Bergen. It was opened in 1984 by Anna Kov, " +
-      "a collector of sea charts, and moved to its present building, a former warehouse, nine " +
-      "years later. Its 3,000 charts are the largest collection of their kind in Norway.",
-    "Who opened the museum?",
-  ],
-  river: [
-    "The river rises at 1,240 metres above the sea and runs for 310 kilometres to the north. " +
-      "Its only dam, finished in 1931, supplies two towns with power. Salmon, which had " +
-      "disappeared after the dam was built, returned when a ladder for fish was added in 1998.",
-    "When did the salmon return?",
-  ],
-};
-// Columns of the attention table at most; the words around the answer.
+// Columns of the attention table at most, the words around the answer, and characters of
+// a word at its edge.
 const COLUMNS = 60;
+const CHARACTERS = 20;
+// Below this probability the best answer is more likely wrong than right.
+const SURE = 0.5;
 const NO_ANSWER = "the passage does not answer this";
 
 const find = (id) => document.getElementById(id);
-let asked = 0;
+// Counts what was asked: what is no longer the latest is not shown any more.
+let latest = 0;
 
 function element(name, text, attributes = {}) {
   const made = document.createElement(name);
@@ -35,8 +26,21 @@ async function request(path, body) {
     body: body && JSON.stringify(body),
   });
   const result = await response.json();
-  if (!response.ok) throw new Error(result.error.message);
+  if (!response.ok) throw Object.assign(new Error(result.error.message), { status: response.status });
   return result;
+}
+
+// What the API says to programs, in words of this page.
+function inWords({ status, message }) {
+  if (!status) return "The server does not answer; is it still running?";
+  if (status === 429 || status === 503) return "The server is busy; ask again in a moment.";
+  const field = status === 422 ? message.split(":")[0] : "";
+  if (field === "questions.0") return "The question has no words, or too many.";
+  if (field === "passages.0") return "The passage has no words.";
+  if (field === "questions times passages" || status === 408 || status === 413) {
+    return "The passage is too long; ask about a part of it.";
+  }
+  return "The server failed; its log says why.";
 }
 
 function say(text, isError = false) {
@@ -44,10 +48,14 @@ function say(text, isError = false) {
   find("status").classList.toggle("error", isError);
 }
 
+function clear() {
+  find("result").hidden = true;
+}
+
 // Offsets count code points, which JavaScript's own indices do not.
-function pieces(text, spans) {
+function pieces(text) {
   const points = Array.from(text);
-  return { at: ([start, end]) => points.slice(start, end).join(""), points, spans };
+  return { size: points.length, at: ([start, end]) => points.slice(start, end).join("") };
 }
 
 function percent(share) {
@@ -73,47 +81,64 @@ function showAnswers(answers, choose) {
       return item;
     }),
   );
+  find("unsure").hidden = answers[0].score >= SURE;
   pick(0);
 }
 
-const isIn = ([start, end], answer) => start >= answer.start && end <= answer.end;
+const isIn = ([start, end], { start: first, end: last }) => start >= first && end <= last;
 
-function showWords(passage, answer, explained) {
-  const parts = [];
-  let last = 0;
-  passage.spans.forEach((span, i) => {
-    parts.push(passage.points.slice(last, span[0]).join(""));
-    const word = element("span", passage.at(span));
-    if (explained) {
+// The passage, in one mark the answer, and bars at each word once they are known.
+function showWords(passage, answer, why) {
+  function part(start, end) {
+    const nodes = [];
+    let last = start;
+    (why ? why.passage_tokens : []).forEach((span, i) => {
+      if (!isIn(span, { start, end })) return;
+      const word = element("span", passage.at(span));
       // A square root, so that small probabilities can be told from none.
-      word.style.setProperty("--start", Math.sqrt(explained.start[i]));
-      word.style.setProperty("--end", Math.sqrt(explained.end[i]));
-      word.title = `start ${percent(explained.start[i])}, end ${percent(explained.end[i])}`;
-    }
-    word.classList.toggle("chosen", isIn(span, answer));
-    parts.push(word);
-    last = span[1];
-  });
-  parts.push(passage.points.slice(last).join(""));
-  find("words").replaceChildren(...parts);
+      word.style.setProperty("--start", Math.sqrt(why.start[i]));
+      word.style.setProperty("--end", Math.sqrt(why.end[i]));
+      word.title = `start ${percent(why.start[i])}, end ${percent(why.end[i])}`;
+      nodes.push(passage.at([last, span[0]]), word);
+      last = span[1];
+    });
+    return [...nodes, passage.at([last, end])];
+  }
+  const mark = element("mark");
+  mark.append(...part(answer.start, answer.end));
+  find("words").replaceChildren(
+    ...part(0, answer.start),
+    ...(answer.text ? [mark] : []),
+    ...part(answer.end, passage.size),
+  );
 }
 
-function showAttention(passage, question, answer, explained) {
-  const middle = passage.spans.findIndex((span) => isIn(span, answer));
-  const first = Math.max(0, Math.min(middle - COLUMNS / 2, passage.spans.length - COLUMNS));
-  const shown = passage.spans.slice(first, first + COLUMNS);
+// Within its box: the page stays where it is.
+function scrollToAnswer() {
+  const box = find("words");
+  const mark = box.querySelector("mark");
+  const above = mark ? mark.getBoundingClientRect().top - box.getBoundingClientRect().top : -Infinity;
+  box.scrollTop += above - box.clientHeight / 3;
+}
+
+function showAttention(passage, question, answer, why) {
+  const middle = why.passage_tokens.findIndex((span) => isIn(span, answer));
+  const first = Math.max(0, Math.min(middle - COLUMNS / 2, why.passage_tokens.length - COLUMNS));
+  const shown = why.passage_tokens.slice(first, first + COLUMNS);
+  const short = (text, [start, end]) =>
+    end - start > CHARACTERS ? `${text.at([start, start + CHARACTERS])}…` : text.at([start, end]);
   const head = element("tr");
   head.append(element("td"));
   for (const span of shown) {
-    const cell = element("th", passage.at(span), { scope: "col" });
+    const cell = element("th", short(passage, span), { scope: "col" });
     cell.classList.toggle("chosen", isIn(span, answer));
     head.append(cell);
   }
-  const rows = question.spans.map((span, row) => {
+  const rows = why.question_tokens.map((span, row) => {
     const line = element("tr");
-    line.append(element("th", question.at(span), { scope: "row" }));
+    line.append(element("th", short(question, span), { scope: "row" }));
     shown.forEach((other, column) => {
-      const weight = explained.attention[first + column][row];
+      const weight = why.attention[first + column][row];
       const title = `${passage.at(other)} → ${question.at(span)}: ${percent(weight)}`;
       const cell = element("td", undefined, { title });
       cell.style.setProperty("--weight", weight);
@@ -126,65 +151,97 @@ function showAttention(passage, question, answer, explained) {
   const body = element("tbody");
   body.append(...rows);
   find("heat").replaceChildren(top, body);
+  const chosen = head.querySelector(".chosen");
+  find("scroll").scrollLeft = chosen ? chosen.offsetLeft - find("scroll").clientWidth / 2 : 0;
+}
+
+// Shows the answers, and gives a function that adds why, or why not.
+function show(asked, answers) {
+  const passage = pieces(asked.passage);
+  const question = pieces(asked.question);
+  let chosen;
+  let why = null;
+  function draw() {
+    showWords(passage, chosen, why);
+    if (why) showAttention(passage, question, chosen, why);
+  }
+  function explain(note, explanation = null) {
+    why = explanation;
+    find("note").textContent = note;
+    find("note").hidden = !note;
+    find("bars").hidden = find("attention").hidden = !why;
+    draw();
+  }
+  find("result").hidden = false;
+  showAnswers(answers, (answer) => {
+    chosen = answer;
+    draw();
+    scrollToAnswer();
+  });
+  return explain;
 }
 
 async function ask() {
-  const number = ++asked;
-  const passage = find("passage").value;
-  const question = find("question").value;
+  const mine = ++latest;
+  const focused = document.activeElement;
+  const asked = { question: find("question").value, passage: find("passage").value };
+  let explain;
+  find("ask").disabled = true;
   say("Reading …");
   try {
     const { answers } = await request("v1/answer", {
-      questions: [question],
-      passages: [passage],
+      questions: [asked.question],
+      passages: [asked.passage],
       top_k: Number(find("count").value),
     });
-    let explained = null;
-    let note = "";
-    try {
-      explained = await request("v1/explain", { question, passage });
-    } catch (error) {
-      note = error.message;
-    }
-    if (number !== asked) return;
-    const passageText = pieces(passage, explained ? explained.passage_tokens : []);
-    const questionText = pieces(question, explained ? explained.question_tokens : []);
-    find("result").hidden = false;
-    find("attention").hidden = !explained;
-    showAnswers(answers[0], (answer) => {
-      if (explained) {
-        showWords(passageText, answer, explained);
-        showAttention(passageText, questionText, answer, explained);
-      } else {
-        showWords({ ...passageText, spans: [[answer.start, answer.end]] }, answer, null);
-      }
-    });
-    say(note);
+    if (mine !== latest) return;
+    explain = show(asked, answers[0]);
+    explain("Why the reader answers so is being looked up …");
+    say("");
   } catch (error) {
-    if (number === asked) say(error.message, true);
+    if (mine !== latest) return;
+    clear();
+    say(inWords(error), true);
+    return;
+  } finally {
+    if (mine === latest) {
+      find("ask").disabled = false;
+      // A button that is disabled loses the focus.
+      if (document.activeElement === document.body) focused.focus();
+    }
+  }
+  try {
+    const why = await request("v1/explain", asked);
+    if (mine === latest) explain("", why);
+  } catch ({ status }) {
+    const note =
+      status === 422
+        ? "The passage is too long to show why the reader answers so."
+        : "Why the reader answers so cannot be shown now.";
+    if (mine === latest) explain(note);
   }
 }
 
-for (const [name, [passage, question]] of Object.entries(EXAMPLES)) {
-  const button = element("button", name, { type: "button" });
+for (const button of document.querySelectorAll(".example")) {
   button.addEventListener("click", () => {
-    find("passage").value = passage;
-    find("question").value = question;
-    ask();
+    find("passage").value = button.dataset.passage;
+    find("question").value = button.dataset.question;
+    find("form").requestSubmit();
   });
-  find("examples").append(button, " ");
 }
 find("form").addEventListener("submit", (event) => {
   event.preventDefault();
   ask();
 });
+find("form").addEventListener("invalid", clear, true);
 find("passage").addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) ask();
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) find("ask").click();
 });
 request("v1/model")
-  .then((model) => {
-    const words = model.words.toLocaleString("en");
-    find("model").textContent =
-      `${model.name}, ${model.parameters.toLocaleString("en")} parameters, ${words} words`;
+  .then(({ name, parameters, words }) => {
+    const numbers = [parameters, words].map((number) => number.toLocaleString("en"));
+    find("model").textContent = `Reader: ${name}, ${numbers[0]} parameters, ${numbers[1]} words`;
   })
-  .catch((error) => say(error.message, true));
+  .catch(() => {}); // Whoever asks is told.
+// An example to begin with, but for what the browser has kept from before.
+if (!find("passage").value) document.querySelector(".example").click();
