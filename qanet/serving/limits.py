@@ -26,8 +26,8 @@ class Limits:
         passages, questions: of a request.
         pairs: questions times passages of a request.
         question_tokens: tokens of a question.
-        tokens: tokens that a request has the reader read, see `tokens_to_read`; so many
-            are read within `seconds` by the largest preset on two cores.
+        tokens: tokens that a request has the reader read, see `tokens_to_read`; of
+            English these are a million characters, a long novel.
         explained_tokens: tokens of a passage of which an answer is explained.
         top_k: answers to a question.
         answer_tokens: tokens of an answer.

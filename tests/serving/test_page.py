@@ -365,23 +365,50 @@ def test_text_is_never_taken_for_markup(page):
     assert page.execute_script("return typeof evil") == "undefined"
 
 
+@pytest.fixture
+def screen(page):
+    """Gives the page a screen of another width."""
+
+    def set_width(width):
+        # A window of the browser cannot be as narrow as a telephone.
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": True}
+        page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+    yield set_width
+    page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 @pytest.mark.parametrize("width", [360, 1400])
-def test_nothing_is_wider_than_the_screen(page, width):
-    # A window of the browser cannot be as narrow as a telephone.
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": True}
-    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    try:
-        ask(page, "word" * 99 + " Zoë lives in Rome. " * 30, "Where" * 99 + "?")
-        wait_for_reasons(page)
-        wide, seen, tall = page.execute_script(
-            "const { scrollWidth, scrollHeight } = document.documentElement;"
-            "return [scrollWidth, innerWidth, scrollHeight]"
-        )
-    finally:
-        page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+def test_nothing_is_wider_than_the_screen(page, screen, width):
+    screen(width)
+    ask(page, "word" * 99 + " Zoë lives in Rome. " * 30, "Where" * 99 + "?")
+    wait_for_reasons(page)
+    seen, wide, tall = page.execute_script(
+        "const { scrollWidth, scrollHeight } = document.documentElement;"
+        "return [innerWidth, scrollWidth, scrollHeight]"
+    )
     assert seen == width
     assert wide <= seen
     assert tall < 3000
+
+
+@pytest.mark.parametrize("width", [360, 1400])
+def test_attention_begins_where_the_answer_is(page, screen, width):
+    screen(width)
+    passage = " ".join(f"word{i}" for i in range(200))
+    stand_in(page, answer=found(("word100 word101", passage.index("word100"), 0.9)))
+    ask(page, passage, "Who?")
+    wait_for_reasons(page)
+    # Right of the question's words, which stay where they are.
+    edge, left, right = page.execute_script(
+        """
+        const [corner, chosen] = [...heat.querySelectorAll("thead td, .chosen")].map(
+          (cell) => cell.getBoundingClientRect());
+        return [corner.right, chosen.left, chosen.right];
+        """
+    )
+    assert edge <= left
+    assert right <= width
 
 
 def test_the_console_stays_empty(page):

@@ -151,8 +151,10 @@ function showAttention(passage, question, answer, why) {
   const body = element("tbody");
   body.append(...rows);
   find("heat").replaceChildren(top, body);
+  // To the middle of what the question's words, which stay at the left, leave free.
   const chosen = head.querySelector(".chosen");
-  find("scroll").scrollLeft = chosen ? chosen.offsetLeft - find("scroll").clientWidth / 2 : 0;
+  const middleOfFree = (find("scroll").clientWidth + head.firstChild.offsetWidth) / 2;
+  find("scroll").scrollLeft = chosen ? chosen.offsetLeft - middleOfFree : 0;
 }
 
 // Shows the answers, and gives a function that adds why, or why not.
