@@ -108,8 +108,8 @@ def saved_model(path: Path) -> Callable[[list[str], list[str], int], dict]:
 
 def export_forms(reader: Reader, directory: Path, forms=FORMS) -> dict[str, Path]:
     """Exports to some forms; where each one is."""
-    from qanet.serving.portable import export_litert, export_onnx
-    from qanet.serving.saved_model import export_saved_model
+    from qanet.export.portable import export_litert, export_onnx
+    from qanet.export.saved_model import export_saved_model
 
     paths = {
         "saved_model": directory / "saved_model",

@@ -366,6 +366,32 @@ def trained_reader(trained):
     return Reader.load(trained.directory)
 
 
+@pytest.fixture(scope="module")
+def doubting_reader(trained_reader):
+    """A reader that knows no answer, which is in question, and sees matches."""
+    import keras
+
+    from qanet.layers.text_match import TextMatch
+    from qanet.reader import Reader
+    from qanet.run import assign_variables, build_run_model, saved_variables
+
+    config = trained_reader.config
+    settings = config.model.model_copy(
+        update={"no_answer": True, "question_match": True}
+    )
+    config = config.model_copy(update={"model": settings})
+    model = build_run_model(config, trained_reader.vocabulary)
+    weights = {
+        path: keras.ops.convert_to_numpy(variable)
+        for path, variable in saved_variables(trained_reader.model).items()
+    }
+    weights["no_answer/logit"] = np.array([0.5], "float32")
+    match = np.random.default_rng(7).normal(size=(TextMatch.FEATURES, settings.width))
+    weights["match_projection/kernel"] = 0.1 * match.astype("float32")
+    assign_variables(saved_variables(model), weights)
+    return Reader(model, trained_reader.vocabulary, config, threshold=0.25)
+
+
 @pytest.fixture(scope="session")
 def killed_at_step_3():
     """A script that runs `train.py` and kills its process in the second round."""

@@ -92,7 +92,7 @@ def _quiet_converters() -> Iterator[None]:
 
 
 def _exporter(name: str):
-    from qanet.serving import portable, saved_model
+    from qanet.export import portable, saved_model
 
     return {
         "saved_model": saved_model.export_saved_model,

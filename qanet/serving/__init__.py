@@ -1,1 +1,1 @@
-"""Trained readers outside Python: exported graphs."""
+"""A reader behind HTTP: the server and its page."""

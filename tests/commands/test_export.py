@@ -41,7 +41,7 @@ def test_export_that_fails_leaves_nothing(
         (directory / "half").write_text("written")
         raise UserError("the disk is full")
 
-    monkeypatch.setattr(f"qanet.serving.{exporter}", fail)
+    monkeypatch.setattr(f"qanet.export.{exporter}", fail)
     output = tmp_path / "1"
 
     line = refused(cli.main, *arguments(output, "--format", format))
@@ -73,7 +73,7 @@ def test_export_on_a_full_disk(loaded, refused, monkeypatch, tmp_path):
     def fail(reader, directory):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("qanet.serving.saved_model.export_saved_model", fail)
+    monkeypatch.setattr("qanet.export.saved_model.export_saved_model", fail)
     line = refused(cli.main, *arguments(tmp_path / "1"))
     assert f"--output {tmp_path / '1'}: cannot be written: No space left" in line
     assert list(tmp_path.iterdir()) == []
@@ -93,7 +93,7 @@ def test_export_hides_what_the_converter_says_of_gradients(
         for line in said:
             logging.getLogger("absl").warning(line)
 
-    monkeypatch.setattr("qanet.serving.portable.export_litert", convert)
+    monkeypatch.setattr("qanet.export.portable.export_litert", convert)
     cli.main(arguments(tmp_path / "1", "--format", "litert", *option))
     assert [r.message for r in caplog.records if r.name == "absl"] == (
         list(said) if option else [said[1]]

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of serving, which are of TensorFlow's graphs."""
+"""Fixtures of the tests of serving; what is served is a TensorFlow graph."""
 
 import contextlib
 import logging
@@ -6,37 +6,12 @@ import socket
 import threading
 
 import keras
-import numpy as np
 import pytest
 
 
 def pytest_ignore_collect():
     """Leaves them out under another backend."""
     return True if keras.backend.backend() != "tensorflow" else None
-
-
-@pytest.fixture(scope="module")
-def doubting_reader(trained_reader):
-    """A reader that knows no answer, which is in question, and sees matches."""
-    from qanet.layers.text_match import TextMatch
-    from qanet.reader import Reader
-    from qanet.run import assign_variables, build_run_model, saved_variables
-
-    config = trained_reader.config
-    settings = config.model.model_copy(
-        update={"no_answer": True, "question_match": True}
-    )
-    config = config.model_copy(update={"model": settings})
-    model = build_run_model(config, trained_reader.vocabulary)
-    weights = {
-        path: keras.ops.convert_to_numpy(variable)
-        for path, variable in saved_variables(trained_reader.model).items()
-    }
-    weights["no_answer/logit"] = np.array([0.5], "float32")
-    match = np.random.default_rng(7).normal(size=(TextMatch.FEATURES, settings.width))
-    weights["match_projection/kernel"] = 0.1 * match.astype("float32")
-    assign_variables(saved_variables(model), weights)
-    return Reader(model, trained_reader.vocabulary, config, threshold=0.25)
 
 
 @pytest.fixture(scope="session")

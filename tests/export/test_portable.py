@@ -1,4 +1,4 @@
-"""Tests of qanet.serving.portable: the logits of each file's own runtime."""
+"""Tests of qanet.export.portable: the logits of each file's own runtime."""
 
 import json
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from qanet.errors import UserError
-from qanet.serving import portable
+from qanet.export import portable
 from qanet.text.vocabulary import Vocabulary
 
 

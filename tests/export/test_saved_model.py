@@ -1,4 +1,4 @@
-"""Tests of qanet.serving.saved_model: what it answers is what the reader answers."""
+"""Tests of qanet.export.saved_model: what it answers is what the reader answers."""
 
 import json
 
@@ -10,7 +10,7 @@ from qanet.datasets import windows
 from qanet.datasets.features import build_features
 from qanet.datasets.squad import Example
 from qanet.decoding import decide
-from qanet.serving import saved_model
+from qanet.export import saved_model
 
 QUESTION = "Where does Zoë live?"
 CONTEXTS = [

@@ -1,4 +1,4 @@
-"""Tests of qanet.serving.text_graph: in the graph as in Python."""
+"""Tests of qanet.export.text_graph: in the graph as in Python."""
 
 import keras
 import numpy as np
@@ -7,8 +7,8 @@ import tensorflow as tf
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from qanet.export.text_graph import Tokenizer, WordTable
 from qanet.layers.input_embedding import InputEmbedding
-from qanet.serving.text_graph import Tokenizer, WordTable
 from qanet.text.tokenizer import token_spans, tokenize
 from qanet.text.vocabulary import RESERVED, Vocabulary
 

@@ -1,4 +1,4 @@
-"""Tests of qanet.serving.span_graph: in the graph as in Python."""
+"""Tests of qanet.export.span_graph: in the graph as in Python."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qanet import decoding
-from qanet.serving.span_graph import best_spans
+from qanet.export.span_graph import best_spans
 
 
 @pytest.fixture(scope="module")

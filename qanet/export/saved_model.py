@@ -12,9 +12,9 @@ import tensorflow as tf
 
 from qanet.datasets.plans import READING_PAIRS
 from qanet.datasets.windows import READING_QUESTION, READING_WINDOW
+from qanet.export.span_graph import best_spans
+from qanet.export.text_graph import Tokenizer, Tokens, Words, WordTable
 from qanet.reader import Reader
-from qanet.serving.span_graph import best_spans
-from qanet.serving.text_graph import Tokenizer, Tokens, Words, WordTable
 
 STRIDE = READING_WINDOW // 2
 

@@ -1,0 +1,1 @@
+"""A reader for use elsewhere: SavedModel, LiteRT, ONNX."""
