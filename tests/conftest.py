@@ -373,7 +373,8 @@ def doubting_reader(trained_reader):
 
     from qanet.layers.text_match import TextMatch
     from qanet.reader import Reader
-    from qanet.run import assign_variables, build_run_model, saved_variables
+    from qanet.run import build_run_model
+    from qanet.weights import assign_variables, saved_variables
 
     config = trained_reader.config
     settings = config.model.model_copy(

@@ -9,15 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from qanet.config import (
-    Config,
-    Section,
-    StackConfig,
-    load_config,
-    load_preset,
-    preset_names,
-)
+from qanet.config import Config, StackConfig, load_preset, preset_names
 from qanet.errors import UserError
+from qanet.settings import Section, load_settings
 
 # Yu et al., 2018, sections 2.2, 3.1 and 4.1.
 PAPER = {
@@ -93,7 +87,7 @@ def test_every_preset_loads_and_survives_the_run_directory(tmp_path, name):
     config = load_preset(name)
     path = tmp_path / "config.json"
     path.write_text(config.model_dump_json(indent=2))
-    assert load_config(path) == config
+    assert load_settings(path, Config) == config
     assert Config.model_validate_json(config.model_dump_json()) == config
 
 
@@ -413,13 +407,13 @@ def test_a_damaged_file_is_one_line_with_its_name(tmp_path, content):
     path = tmp_path / "config.json"
     path.write_bytes(content)
     with pytest.raises(UserError) as error:
-        load_config(path)
+        load_settings(path, Config)
     assert str(error.value).startswith(f"{path}: ")
     assert str(error.value).isprintable()
 
 
 def test_a_missing_file(tmp_path):
     with pytest.raises(UserError, match=r"config\.json: cannot be read"):
-        load_config(tmp_path / "config.json")
+        load_settings(tmp_path / "config.json", Config)
     with pytest.raises(UserError, match="cannot be read"):
-        load_config(tmp_path)
+        load_settings(tmp_path, Config)

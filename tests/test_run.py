@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 import qanet.run as run_module
 from qanet import Reader
 from qanet.errors import UserError
-from qanet.run import DEFAULT_THRESHOLD, Run, assign_variables, build_run_model
+from qanet.run import DEFAULT_THRESHOLD, Run, build_run_model
 from qanet.text.vocabulary import Vocabulary
+from qanet.weights import assign_variables
 
 
 @pytest.fixture

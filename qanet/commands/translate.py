@@ -96,7 +96,7 @@ def _add_run(actions) -> None:
 
 
 def _train(options: argparse.Namespace) -> None:
-    from qanet.config import configure
+    from qanet.settings import configure
     from qanet.translation.config import TranslationConfig
     from qanet.translation.run import TranslationRun
 

@@ -7,7 +7,7 @@ import keras
 
 from qanet.errors import UserError
 from qanet.files import DamagedFile, pack_json, read_arrays, unpack_json
-from qanet.run import assign_variables, save_variables, training_variables
+from qanet.weights import assign_variables, save_variables, training_variables
 
 KEPT = 2
 

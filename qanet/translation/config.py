@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, PositiveFloat, model_validator
 
-from qanet.config import Count, PositiveCount, Rate, Section, Size
+from qanet.settings import Count, PositiveCount, Rate, Section, Size
 
 
 class ModelConfig(Section):

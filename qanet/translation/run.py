@@ -6,12 +6,12 @@ Importing this imports no Keras, so that mistakes are told before it is waited f
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qanet.config import load_config
 from qanet.errors import UserError
 from qanet.files import DamagedFile, read_arrays, write_text
-from qanet.run import assign_variables, save_variables
+from qanet.settings import load_settings
 from qanet.translation.config import ModelConfig, TranslationConfig
 from qanet.translation.subwords import Subwords
+from qanet.weights import assign_variables, save_variables
 
 if TYPE_CHECKING:
     import keras
@@ -55,7 +55,7 @@ class TranslationRun:
                 f"{self.directory}: not the directory of a translation model (it has "
                 "no config.json); give the one that translate train made"
             )
-        return load_config(self.config_path, TranslationConfig)
+        return load_settings(self.config_path, TranslationConfig)
 
     def save_weights(self, model: "keras.Model") -> None:
         """Stores the model's present weights."""

@@ -18,12 +18,12 @@ from qanet.files import (
     write_csv,
     write_text,
 )
-from qanet.run import assign_variables, save_variables, training_variables
 from qanet.translation.config import TrainingConfig, TranslationConfig
 from qanet.translation.neural import NeuralTranslator
 from qanet.translation.parallel import Pair, PairBatches, read_pairs, split_held_out
 from qanet.translation.run import TranslationRun, build_translation_model
 from qanet.translation.subwords import PADDING, Subwords, train_subwords
+from qanet.weights import assign_variables, save_variables, training_variables
 
 
 class SmoothedCrossEntropy(keras.losses.Loss):

@@ -9,14 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_examples import data_config, example, features_of, planned, text, windows_of
 
-from qanet.config import VocabularyConfig
 from qanet.datasets import batches
 from qanet.datasets.batches import BatchMaker, training_batches, training_dataset
 from qanet.datasets.features import build_features
 from qanet.datasets.plans import NO_ITEM, PlannedBatch
 from qanet.datasets.squad import Example, Span
 from qanet.datasets.windows import Windows, reading_windows, training_windows
-from qanet.text.vocabulary import Vocabulary
+from qanet.text.vocabulary import Vocabulary, VocabularyConfig
 
 
 def vocabulary(characters_per_word=3):

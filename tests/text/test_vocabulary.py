@@ -10,10 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from qanet.config import VocabularyConfig
 from qanet.errors import UserError
 from qanet.text.vectors import WordVectors
-from qanet.text.vocabulary import VECTORS_FILE, WORDS_FILE, Vocabulary
+from qanet.text.vocabulary import VECTORS_FILE, WORDS_FILE, Vocabulary, VocabularyConfig
 
 # Lone surrogates too. The tokenizer cannot give "<unknown>": its "<" stands alone.
 WORDS = st.text(st.characters(), min_size=1).filter(lambda word: word != "<unknown>")

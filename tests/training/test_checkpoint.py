@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from qanet.config import Config
 from qanet.errors import UserError
-from qanet.run import training_variables
 from qanet.training.checkpoint import (
     Progress,
     restore_checkpoint,
     save_checkpoint,
 )
 from qanet.training.trainer import compile_model
+from qanet.weights import training_variables
 
 ROW = {"step": 2, "loss": 0.1 + 0.2, "f1": 1 / 3}
 

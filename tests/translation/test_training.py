@@ -10,8 +10,8 @@ import keras
 import numpy as np
 import pytest
 
-from qanet.config import configure
 from qanet.errors import UserError
+from qanet.settings import configure
 from qanet.translation import training
 from qanet.translation.config import TranslationConfig
 from qanet.translation.neural import NeuralTranslator

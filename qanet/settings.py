@@ -1,0 +1,135 @@
+"""Sections of settings: typed, named in every mistake, changed by `key=value`.
+
+Unknown keys, wrong types and impossible values are refused.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import yaml
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeInt,
+    PositiveInt,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
+
+from qanet.errors import UserError
+
+LARGEST = 100_000_000
+# Far above what anybody wants, and below what would fill the memory or never end.
+Size = Annotated[PositiveInt, Field(le=10_000)]
+Depth = Annotated[NonNegativeInt, Field(le=100)]
+Count = Annotated[NonNegativeInt, Field(le=LARGEST)]
+PositiveCount = Annotated[PositiveInt, Field(le=LARGEST)]
+Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
+Probability = Annotated[float, Field(gt=0.0, le=1.0)]
+
+
+class Section(BaseModel):
+    """Settings that belong together; unknown keys are refused."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, validate_default=True
+    )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _refuse_true_as_a_number(cls, value: Any, info: ValidationInfo) -> Any:
+        kind = cls.model_fields[info.field_name].annotation
+        if isinstance(value, bool) and kind is not bool:
+            raise ValueError(f"{info.field_name}={value}: give a number")
+        return value
+
+
+Kind = TypeVar("Kind", bound=Section)
+
+
+def configure(
+    kind: type[Kind], values: dict[str, Any], overrides: list[str], where: str
+) -> Kind:
+    """Makes a configuration of values and `key=value` overrides.
+
+    Args:
+        kind: the configuration's class.
+        values: nested settings; those that are missing have their defaults.
+        overrides: strings such as `"training.steps=1000"`; values are YAML.
+        where: names the values in error messages.
+
+    Raises:
+        UserError: unknown key, wrong type or impossible value.
+    """
+    # On top of the defaults, so that an override may name a part of a section.
+    defaults = kind.model_construct().model_dump()
+    values = _merged(defaults, values)
+    for override in overrides:
+        _override(values, override)
+    return _validate(kind, values, where)
+
+
+def load_settings(path: Path, kind: type[Kind]) -> Kind:
+    """Reads the configuration that a run directory stores.
+
+    Raises:
+        UserError: the file is missing or is not a valid configuration.
+    """
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+    except (yaml.YAMLError, ValueError):
+        raise UserError(f"{path}: not a valid configuration file") from None
+    return _validate(kind, values, str(path))
+
+
+def _merged(values: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """A copy of nested settings with some of them changed."""
+    return values | {
+        key: _merged(values[key], value)
+        if isinstance(value, dict) and isinstance(values.get(key), dict)
+        else value
+        for key, value in changes.items()
+    }
+
+
+def _override(values: dict[str, Any], override: str) -> None:
+    key, separator, text = override.partition("=")
+    parts = key.strip().split(".")
+    if not separator or not all(parts):
+        raise UserError(
+            f"--set {override!r}: write it as key=value, "
+            "for example training.steps=1000"
+        )
+    try:
+        value = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError):
+        raise UserError(f"--set {key}: {text!r} is not a value") from None
+    for part in parts[:-1]:
+        values = values.setdefault(part, {})
+        if not isinstance(values, dict):
+            raise UserError(f"--set {key}: unknown key; {part} is a single value")
+    values[parts[-1]] = value
+
+
+def _validate(kind: type[Kind], values: Any, where: str) -> Kind:
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        raise UserError(f"{where}: {_first_problem(error)}") from None
+
+
+def _first_problem(error: ValidationError) -> str:
+    problem = error.errors(include_url=False)[0]
+    key = ".".join(str(part) for part in problem["loc"]) or "the configuration"
+    if problem["type"] == "extra_forbidden":
+        return f"unknown key {key}; see the list of keys in docs/configuration.md"
+    if problem["type"] == "missing":
+        return f"{key} is missing; add it"
+    message = problem["msg"].removeprefix("Value error, ")
+    if problem["type"] == "value_error":
+        return f"{key}: {message}"
+    return f"{key}={problem['input']!r}: {message[0].lower()}{message[1:]}"

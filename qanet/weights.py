@@ -1,0 +1,66 @@
+"""A model's variables as arrays: named, stored, checked and put back."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from qanet.files import write_file
+
+if TYPE_CHECKING:
+    import keras
+
+
+def saved_variables(model: "keras.Model") -> dict[str, "keras.Variable"]:
+    """The weights by path, without frozen word vectors: the vocabulary holds those."""
+    return {variable.path: variable for variable in model.trainable_variables}
+
+
+def training_variables(model: "keras.Model") -> dict[str, "keras.Variable"]:
+    """All that changes in training: weights, seeds, optimizer state and averages.
+
+    Their paths will not do as names: Keras counts layers through, from model to model.
+    """
+    frozen = {id(variable) for variable in model.non_trainable_weights}
+    groups = {
+        "model": [v for v in model.variables if id(v) not in frozen],
+        "optimizer": model.optimizer.variables,
+    }
+    return {
+        f"{group}/{i}/{variable.name}": variable
+        for group, variables in groups.items()
+        for i, variable in enumerate(variables)
+    }
+
+
+def assign_variables(
+    variables: dict[str, "keras.Variable"], arrays: dict[str, np.ndarray]
+) -> None:
+    """Assigns arrays to variables by name, all of them or none.
+
+    Raises:
+        ValueError: an array is missing, left over or of another shape.
+    """
+    if arrays.keys() != variables.keys():
+        odd = min(arrays.keys() ^ variables.keys())
+        raise ValueError(f"{odd} is in only one of file and model")
+    for name, variable in variables.items():
+        if arrays[name].shape != tuple(variable.shape):
+            raise ValueError(
+                f"{name} has shape {arrays[name].shape}, not {tuple(variable.shape)}"
+            )
+    for name, variable in variables.items():
+        variable.assign(arrays[name])
+
+
+def save_variables(
+    path: Path, variables: dict[str, "keras.Variable"], **arrays
+) -> None:
+    """Stores variables, and further arrays, in one `.npz` file."""
+    import keras
+
+    values = {
+        name: keras.ops.convert_to_numpy(variable)
+        for name, variable in variables.items()
+    }
+    write_file(path, lambda file: np.savez(file, **values, **arrays))
