@@ -7,7 +7,7 @@ from collections.abc import Callable
 import keras
 import numpy as np
 
-from qanet.models.inputs import EmbeddingSizes
+from qanet.models.words import EmbeddingSizes
 
 SIZES = EmbeddingSizes(
     rows=20_000, width=300, characters=200, characters_per_word=16, pretrained=True

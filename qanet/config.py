@@ -1,7 +1,7 @@
 """The typed configuration of a run, and the presets that ship with the package.
 
 Everything that determines a trained model stands here and is stored in its run
-directory. Unknown keys, wrong types and impossible values are refused.
+directory; a model's own settings stand in its file of `qanet.models`.
 """
 
 from importlib import resources
@@ -12,18 +12,16 @@ from pydantic import (
     Field,
     NonNegativeFloat,
     PositiveFloat,
-    PositiveInt,
     field_validator,
     model_validator,
 )
 
 from qanet.errors import UserError
+from qanet.models.qanet import QANetConfig
 from qanet.settings import (
     LARGEST,
     Count,
-    Depth,
     PositiveCount,
-    Probability,
     Rate,
     Section,
     Size,
@@ -55,6 +53,7 @@ class DataConfig(Section):
             are never predicted.
         buckets: context lengths that batches are padded to, in rising order; the last
             is the context limit. Each one is compiled once, so keep them few.
+        no_answer: also learn when the context does not answer (SQuAD 2.0).
     """
 
     train: str = "squad"
@@ -66,6 +65,7 @@ class DataConfig(Section):
     question_limit: Size = 48
     answer_limit: Size = 30
     buckets: tuple[Size, ...] = (160, 240, 400)
+    no_answer: bool = False
 
     @model_validator(mode="after")
     def _check_buckets(self) -> Self:
@@ -92,101 +92,6 @@ class DataConfig(Section):
                 raise ValueError(
                     f"{lacking} lacks {name}; mix and augmented go together"
                 )
-        return self
-
-
-class StackConfig(Section):
-    """One stack of encoder blocks.
-
-    Attributes:
-        blocks: number of blocks.
-        convolutions: convolutions in a block.
-        kernel_size: positions that a convolution sees.
-    """
-
-    blocks: PositiveInt = Field(le=100)
-    convolutions: Depth
-    kernel_size: Size
-
-
-class QANetConfig(Section):
-    """The model of Yu et al., 2018. Defaults are the paper's sizes.
-
-    Attributes:
-        name: the model's name in the registry.
-        width: features of every layer above the embeddings.
-        heads: attention heads; divides the width.
-        feed_forward: inner size of the feed-forward layers.
-        embedding_encoder: the stack that context and question share.
-        model_encoder: the stack that is applied `passes` times.
-        passes: applications of the model encoder; the pointer reads the last three.
-        character_width: size of a character vector.
-        character_filters: size of a word's character feature; 0 takes the maximum of
-            the character vectors without a convolution, as the paper's text says.
-        character_kernel: characters that a filter sees.
-        highway_layers: layers of the highway network.
-        highway_before_projection: run the highway network at the width of the joined
-            embeddings, as the paper does, instead of at the model's width.
-        word_dropout, character_dropout: dropout rates of the embeddings.
-        embedding_dropout: what these rates drop: single `elements` of the vectors, or
-            whole `types`, a word or a character at all its places in the batch.
-        dropout: dropout rate of every sub-layer.
-        survival: probability that the last sub-layer of a stack takes part in a
-            training step (stochastic depth).
-        dropout_everywhere: also drop what the authors' code drops: the outputs of the
-            encoder before context-query attention and of the passes before the
-            pointer, the weights of the attention, the hidden layers of the feed-forward
-            networks, and what the highway network passes on.
-        tuned_words: of the given word vectors, those of so many of the commonest words
-            of training questions are trained further.
-        question_match: also tell the encoder of each word whether the other text has
-            it, and how often its own has (`qanet.layers.text_match`).
-        embedding_norm: normalise each word's embedding before the encoder.
-        residual_scale: fixed factor of every sub-layer's output; the paper has 1.
-        position_scale: amplitude of the position signal; the paper has 1.
-        position_per_block: add the position signal in every block, not once a stack.
-        final_norm: normalise the output of each stack.
-        initializer: start of the matrices above the embeddings; `glorot` fits the
-            spread to each one's sizes, `truncated_normal` has 0.02 for all.
-        no_answer: also learn when the context does not answer (SQuAD 2.0).
-    """
-
-    name: Literal["qanet"] = "qanet"
-    width: Size = 128
-    heads: Size = 8
-    feed_forward: Size = 128
-    embedding_encoder: StackConfig = StackConfig(
-        blocks=1, convolutions=4, kernel_size=7
-    )
-    model_encoder: StackConfig = StackConfig(blocks=7, convolutions=2, kernel_size=5)
-    passes: int = Field(default=3, ge=3, le=100)
-    character_width: Size = 200
-    character_filters: int = Field(default=0, ge=0, le=10_000)
-    character_kernel: Size = 5
-    highway_layers: Depth = 2
-    highway_before_projection: bool = True
-    word_dropout: Rate = 0.1
-    character_dropout: Rate = 0.05
-    embedding_dropout: Literal["elements", "types"] = "elements"
-    dropout: Rate = 0.1
-    survival: Probability = 0.9
-    dropout_everywhere: bool = False
-    tuned_words: Count = 0
-    question_match: bool = False
-    embedding_norm: bool = True
-    residual_scale: PositiveFloat = 0.3
-    position_scale: PositiveFloat = 0.3
-    position_per_block: bool = False
-    final_norm: bool = True
-    initializer: Literal["glorot", "truncated_normal"] = "glorot"
-    no_answer: bool = False
-
-    @model_validator(mode="after")
-    def _check_width(self) -> Self:
-        if self.width % self.heads:
-            raise ValueError(f"heads={self.heads} does not divide width={self.width}")
-        if self.width % 2:
-            raise ValueError("width must be even, half sines and half cosines")
         return self
 
 
@@ -271,6 +176,19 @@ class Config(Section):
     model: QANetConfig = QANetConfig()
     training: TrainingConfig = TrainingConfig()
     distribution: DistributionConfig = DistributionConfig()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_former(cls, values: Any) -> Any:
+        """Settings by the names that former versions stored them under."""
+        if not isinstance(values, dict) or not isinstance(values.get("model"), dict):
+            return values
+        model, data = dict(values["model"]), values.get("data")
+        if "no_answer" in model and isinstance(data, dict):
+            data = {**data, "no_answer": model.pop("no_answer")}
+        if model.get("initializer") == "glorot":
+            del model["initializer"]
+        return {**values, "data": data, "model": model}
 
     @field_validator("*", mode="before")
     @classmethod

@@ -101,7 +101,7 @@ class Reader:
         Returns:
             The best answer, or with `top_k > 1` the list of the best ones, best first.
             An empty one says that the context does not answer; only a model with
-            `model.no_answer` does.
+            `data.no_answer` does.
 
         Raises:
             UserError: the question or a context is blank, there is no context, or the
@@ -262,7 +262,7 @@ class Reader:
                 items = batch.items[real]
                 both = [outputs[name][real] for name in ("start_logits", "end_logits")]
                 both = np.stack(both, axis=1)
-                if self.config.model.no_answer:
+                if self.config.data.no_answer:
                     no_answer[items] = both[:, :, 0].sum(axis=1)
                     both = both[:, :, 1:]
                 for item, of_item in zip(items, both, strict=True):

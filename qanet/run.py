@@ -6,7 +6,7 @@
     checkpoints/     resumable states of the training
     history.csv      one row an evaluation
     metrics.json     the last whole evaluation on dev
-    no_answer.json   with model.no_answer: the threshold that was best on dev
+    no_answer.json   with data.no_answer: the threshold that was best on dev
     data.json        what was read, mended and left out
     tensorboard/     the same curves for TensorBoard
 
@@ -33,7 +33,7 @@ from qanet.weights import assign_variables, save_variables, saved_variables
 if TYPE_CHECKING:
     import keras
 
-    from qanet.models.inputs import EmbeddingSizes
+    from qanet.models.words import EmbeddingSizes
 
 # Weights stay in single precision, and so do softmax, norms, logits and loss.
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
@@ -163,7 +163,7 @@ class Run:
 
 def embedding_sizes(config: Config, vocabulary: Vocabulary) -> "EmbeddingSizes":
     """What the configured model must know of a vocabulary."""
-    from qanet.models.inputs import EmbeddingSizes
+    from qanet.models.words import EmbeddingSizes
 
     pretrained = vocabulary.vectors is not None
     return EmbeddingSizes(
@@ -194,11 +194,11 @@ def precision(name: str) -> Iterator[None]:
 def build_run_model(config: Config, vocabulary: Vocabulary) -> "keras.Model":
     """Builds the configured model on a vocabulary, with its frozen word vectors."""
     from qanet.models.registry import build_model
+    from qanet.models.words import word_embedding
 
     sizes = embedding_sizes(config, vocabulary)
     with precision(config.training.precision):
-        model = build_model(config.model, sizes)
+        model = build_model(config.model, sizes, config.data.no_answer)
     if sizes.pretrained:
-        words = model.get_layer("embedding").words
-        words.load_table(vocabulary.vectors.astype("float32"))
+        word_embedding(model).words.load_table(vocabulary.vectors.astype("float32"))
     return model

@@ -377,10 +377,9 @@ def doubting_reader(trained_reader):
     from qanet.weights import assign_variables, saved_variables
 
     config = trained_reader.config
-    settings = config.model.model_copy(
-        update={"no_answer": True, "question_match": True}
-    )
-    config = config.model_copy(update={"model": settings})
+    settings = config.model.model_copy(update={"question_match": True})
+    data = config.data.model_copy(update={"no_answer": True})
+    config = config.model_copy(update={"data": data, "model": settings})
     model = build_run_model(config, trained_reader.vocabulary)
     weights = {
         path: keras.ops.convert_to_numpy(variable)

@@ -9,8 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from qanet.config import Config, StackConfig, load_preset, preset_names
+from qanet.config import Config, load_preset, preset_names
 from qanet.errors import UserError
+from qanet.models.qanet import StackConfig
 from qanet.settings import Section, load_settings
 
 # Yu et al., 2018, sections 2.2, 3.1 and 4.1.

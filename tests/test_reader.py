@@ -354,11 +354,15 @@ def test_chosen_examples_alone_are_read(word_reader):
 
 def doubting_reader(threshold=0.5, **settings):
     reader = reader_with(
-        DoubtingModel(), context_limit=32, buckets=(32,), question_limit=8
+        DoubtingModel(),
+        context_limit=32,
+        buckets=(32,),
+        question_limit=8,
+        no_answer=True,
     )
-    model = reader.config.model.model_copy(update={"no_answer": True})
-    config = reader.config.model_copy(update={"model": model})
-    return Reader(reader.model, VOCABULARY, config, threshold=threshold, **settings)
+    return Reader(
+        reader.model, VOCABULARY, reader.config, threshold=threshold, **settings
+    )
 
 
 def test_no_answer_has_its_share_of_the_probability(word_reader):

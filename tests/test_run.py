@@ -4,6 +4,7 @@ import io
 import json
 import os
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -288,3 +289,17 @@ def test_frozen_vectors_come_from_the_vocabulary_and_are_not_stored_twice(
     again = Reader.load(run.directory).model
     for one, other in zip(model.get_weights(), again.get_weights(), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_a_run_of_a_former_version_still_answers():
+    """Made when `no_answer` was the model's and matrices had an `initializer`."""
+    directory = Path(__file__).parent / "former_run"
+    reader = Reader.load(directory)
+    assert reader.config.data.no_answer
+    for case in json.loads((directory / "answers.json").read_text("utf-8")):
+        pairs = [(case["question"], case["context"])]
+        (found,) = reader.answer_many(pairs, top_k=3)
+        places = [[a.text, a.start, a.end] for a in found]
+        assert places == [answer[:3] for answer in case["answers"]]
+        scores = [answer[3] for answer in case["answers"]]
+        np.testing.assert_allclose([a.score for a in found], scores, rtol=1e-4)

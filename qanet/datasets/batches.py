@@ -7,7 +7,6 @@ import numpy as np
 from qanet.datasets.features import Features
 from qanet.datasets.plans import NO_ITEM, PlannedBatch
 from qanet.datasets.windows import Windows
-from qanet.text.vocabulary import WordTable
 
 # Items whose answers are looked for in one go, to bound the memory.
 CHUNK = 1000
@@ -18,7 +17,7 @@ class BatchMaker:
 
     Args:
         features: tokenised examples.
-        table: what the vocabulary makes of the words of `features`.
+        table: the columns that the text encoder makes of the words of `features`.
         windows: the items that plans speak of.
         label_noise: probability that an answer whose words stand several times in its
             window was marked at a wrong one of these places.
@@ -28,7 +27,7 @@ class BatchMaker:
     def __init__(
         self,
         features: Features,
-        table: WordTable,
+        table: dict[str, np.ndarray],
         windows: Windows,
         label_noise: float = 0.0,
         no_answer: bool = False,
@@ -96,10 +95,9 @@ class BatchMaker:
             batch.question_length,
         )
         return {
-            "context_words": self.table.rows[context],
-            "context_characters": self.table.characters[context],
-            "question_words": self.table.rows[question],
-            "question_characters": self.table.characters[question],
+            f"{text}_{column}": table[words]
+            for text, words in (("context", context), ("question", question))
+            for column, table in self.table.items()
         }
 
     def targets(self, batch: PlannedBatch) -> dict[str, np.ndarray]:

@@ -34,9 +34,7 @@ class Windows:
         return len(self.examples)
 
 
-def training_windows(
-    features: Features, config: DataConfig, seed: int, no_answer: bool = False
-) -> Windows:
+def training_windows(features: Features, config: DataConfig, seed: int) -> Windows:
     """One window an example, around its answer where the context is too long.
 
     The window's place is drawn under the seed, so that the answer's place within it
@@ -45,15 +43,14 @@ def training_windows(
 
     Args:
         features: the examples.
-        config: gives the limits.
+        config: gives the limits; with `no_answer` impossible examples are trained on
+            too, and their windows may be anywhere.
         seed: fixes the windows' places.
-        no_answer: whether impossible examples are trained on too; their windows may
-            be anywhere.
     """
     lengths = features.context_lengths
     starts, ends = features.starts.astype(np.int64), features.ends.astype(np.int64)
     usable = (starts >= 0) & (ends - starts < config.answer_limit)
-    if no_answer:
+    if config.no_answer:
         usable |= features.impossible
         starts = np.where(features.impossible, lengths, starts)
     examples = np.flatnonzero(usable)

@@ -101,7 +101,7 @@ def evaluate(
         for example, ranked in zip(chosen_examples, answers, strict=True)
     }
     no_answer, settings = {}, {}
-    if reader.config.model.no_answer:
+    if reader.config.data.no_answer:
         no_answer = {
             id: next(answer.score for answer in ranked if not answer.text)
             for id, ranked in by_id.items()

@@ -7,13 +7,13 @@ reads long contexts in windows, and finds the spans, all as `qanet.reader.Reader
 from pathlib import Path
 from typing import NamedTuple
 
-import keras
 import tensorflow as tf
 
 from qanet.datasets.plans import READING_PAIRS
 from qanet.datasets.windows import READING_QUESTION, READING_WINDOW
 from qanet.export.span_graph import best_spans
 from qanet.export.text_graph import Tokenizer, Tokens, Words, WordTable
+from qanet.models.words import above_embedding, word_embedding
 from qanet.reader import Reader
 
 STRIDE = READING_WINDOW // 2
@@ -69,12 +69,11 @@ class StringReader(tf.Module):
         # For `tensors`: what is saved holds its weights.
         self.model = reader.model
         self.limit = reader.config.data.answer_limit
-        self.knows_no_answer = reader.config.model.no_answer
+        self.knows_no_answer = reader.config.data.no_answer
         self.threshold = reader.threshold
         self.tokenizer = Tokenizer()
-        embedding = reader.model.get_layer("embedding")
-        self.table = WordTable(reader.vocabulary, embedding)
-        self.reading = without_embedding(reader.model)
+        self.table = WordTable(reader.vocabulary, word_embedding(reader.model))
+        self.reading = above_embedding(reader.model)
 
     def answer(self, context, question, top_k) -> dict[str, tf.Tensor]:
         """The answers to questions.
@@ -212,23 +211,6 @@ class StringReader(tf.Module):
             return tf.scatter_nd(tf.where(real), part, tf.cast(shape, tf.int64))
 
         return Words(*map(placed, self.table(chosen))), real
-
-
-def without_embedding(model: keras.Model) -> keras.Model:
-    """The same layers above the embedding.
-
-    Args:
-        model: a reading model with layers `context_vectors` and `question_vectors`.
-
-    Returns:
-        A model with the same outputs. Its inputs are a list, the three parts of `Words`
-        of the context and then those of the question, `(batch, length, ...)` each.
-    """
-    inputs = []
-    for text in ("context", "question"):
-        inputs += [model.input[f"{text}_words"], model.input[f"{text}_characters"]]
-        inputs.append(model.get_layer(f"{text}_vectors").output)
-    return keras.Model(inputs, model.output)
 
 
 def export_saved_model(reader: Reader, directory: Path) -> None:

@@ -201,7 +201,7 @@ def _words_of_vocabulary(
         words = vocabulary.words[first : first + CHUNK]
         # The first entry of a list of words is padding to `Vocabulary.table`.
         table = vocabulary.table(["", *words])
-        rows, characters = table.rows[1:], table.characters[1:]
+        rows, characters = table["words"][1:], table["characters"][1:]
         vectors = embedding(rows[None], characters[None])
         vectors = keras.ops.convert_to_numpy(vectors)[0]
         parts.append((rows, characters, vectors))

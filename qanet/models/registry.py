@@ -1,23 +1,76 @@
-"""Which functions belong to which model."""
+"""Which reading models there are, and what each of them offers.
 
-import keras
+A model is one file of this package: its settings, and what builds it. Those files
+import Keras where they build and not before, so that the configuration, which knows
+the settings of all models, is checked before anybody waits for Keras.
+"""
 
-from qanet.config import QANetConfig
-from qanet.models.inputs import EmbeddingSizes
-from qanet.models.qanet import build_qanet, qanet_flops
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-# Name: builder, and count of the operations of a forward pass.
-MODELS = {"qanet": (build_qanet, qanet_flops)}
+from qanet.models.qanet import QANetConfig, build_qanet, qanet_flops
+from qanet.models.words import EmbeddingSizes
+from qanet.settings import Section
+
+if TYPE_CHECKING:
+    import keras
 
 
-def build_model(config: QANetConfig, sizes: EmbeddingSizes) -> keras.Model:
-    """Builds the model that `config.name` names, with untrained weights."""
-    build, _ = MODELS[config.name]
-    return build(config, sizes)
+@dataclass(frozen=True)
+class Model:
+    """A reading model.
+
+    Attributes:
+        settings: its section of the configuration; `name` is its name here.
+        build: makes it from its settings and the vocabulary's sizes, with the inputs of
+            `qanet.models.inputs` and the outputs `start_logits` and `end_logits`,
+            float32 `(batch, context_length)`.
+        flops: counts the operations of a forward pass, see `forward_flops`.
+        attention: the layer whose `weights_of(*inputs)` tells, as its first tensor
+            `(batch, context_length, question_length)`, how each word of the context
+            attends to the question; empty where there is none.
+    """
+
+    settings: type[Section]
+    build: "Callable[[Section, EmbeddingSizes], keras.Model]"
+    flops: Callable[[Section, EmbeddingSizes, int, int], int]
+    attention: str = ""
+
+
+MODELS = {
+    "qanet": Model(
+        QANetConfig, build_qanet, qanet_flops, attention="context_query_attention"
+    ),
+}
+
+
+def build_model(
+    config: Section, sizes: EmbeddingSizes, no_answer: bool = False
+) -> "keras.Model":
+    """Builds the model that `config.name` names, with untrained weights.
+
+    Args:
+        config: its settings.
+        sizes: sizes of the vocabulary.
+        no_answer: whether it can say that the context does not answer. Then its logits
+            are `(batch, 1 + context_length)`, see `NoAnswerLogit`.
+    """
+    model = MODELS[config.name].build(config, sizes)
+    if not no_answer:
+        return model
+    import keras
+
+    from qanet.layers.no_answer import NoAnswerLogit
+
+    # In single precision, as logits are.
+    none = NoAnswerLogit(dtype="float32", name="no_answer")
+    outputs = {name: none(logits) for name, logits in model.output.items()}
+    return keras.Model(model.input, outputs, name=model.name)
 
 
 def forward_flops(
-    config: QANetConfig, sizes: EmbeddingSizes, context: int, question: int
+    config: Section, sizes: EmbeddingSizes, context: int, question: int
 ) -> int:
     """Multiplications and additions of the products in one forward pass.
 
@@ -25,9 +78,8 @@ def forward_flops(
     product does not: norms, softmax, dropout, activations, look-ups.
 
     Args:
-        config: names the model.
+        config: the model's settings.
         sizes: sizes of its embeddings.
         context, question: tokens of one example, padding included.
     """
-    _, flops = MODELS[config.name]
-    return flops(config, sizes, context, question)
+    return MODELS[config.name].flops(config, sizes, context, question)

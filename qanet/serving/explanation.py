@@ -10,6 +10,7 @@ from qanet.datasets.features import build_features
 from qanet.datasets.plans import plan_reading_any_shape
 from qanet.datasets.squad import Example
 from qanet.datasets.windows import reading_windows
+from qanet.models.registry import MODELS
 from qanet.reader import Reader
 from qanet.serving.any_shape import any_shape
 from qanet.text.tokenizer import token_spans
@@ -54,12 +55,12 @@ class Explainer:
     """Explains the answers of a reader.
 
     Args:
-        reader: the reader; its model has a layer `context_query_attention`.
+        reader: the reader; its model offers its attention.
     """
 
     def __init__(self, reader: Reader):
         self.reader = reader
-        layer = reader.model.get_layer("context_query_attention")
+        layer = reader.model.get_layer(MODELS[reader.config.model.name].attention)
         attention = AttentionWeights(layer)(*layer.input)
         self.predict = any_shape(
             keras.Model(

@@ -168,7 +168,7 @@ def make_app(
             parameters=reader.model.count_params(),
             words=len(reader.vocabulary.words),
             max_answer_tokens=reader.config.data.answer_limit,
-            no_answer=reader.config.model.no_answer,
+            no_answer=reader.config.data.no_answer,
             limits=vars(limits),
         )
 

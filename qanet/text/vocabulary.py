@@ -58,20 +58,6 @@ class VocabularyConfig(Section):
         return (value,) if isinstance(value, str) else value
 
 
-@dataclass(frozen=True)
-class WordTable:
-    """What a vocabulary makes of a list of words.
-
-    Attributes:
-        rows: int32 `(words,)`, rows of the vector table.
-        characters: int32 `(words, characters_per_word)`, character numbers, cut or
-            filled up with 0.
-    """
-
-    rows: np.ndarray
-    characters: np.ndarray
-
-
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
     """The words that have a vector, and the characters that have one.
@@ -135,15 +121,21 @@ class Vocabulary:
         numbers = self._number_of_character
         return [numbers.get(c, UNKNOWN) for c in word[: self.characters_per_word]]
 
-    def table(self, words: Sequence[str]) -> WordTable:
-        """Rows and spellings of a list of words whose first entry is padding."""
+    def table(self, words: Sequence[str]) -> dict[str, np.ndarray]:
+        """What a model sees of a list of words whose first entry is padding.
+
+        Returns:
+            Two columns: `words`, int32 `(words,)`, rows of the vector table, and
+            `characters`, int32 `(words, characters_per_word)`, character numbers, cut
+            or filled up with 0.
+        """
         rows = np.array([self.row(word) for word in words], dtype=np.int32)
         rows[0] = PADDING
         characters = np.zeros((len(words), self.characters_per_word), dtype=np.int32)
         for i, word in enumerate(words):
             spelling = self.spell(word)
             characters[i, : len(spelling)] = spelling
-        return WordTable(rows, characters)
+        return {"words": rows, "characters": characters}
 
     @cached_property
     def lowercase(self) -> tuple[int, ...]:

@@ -92,7 +92,7 @@ def _train_run(
         choose_threshold=True,
     )
     run.save_metrics(result.metrics)
-    if config.model.no_answer:
+    if config.data.no_answer:
         run.save_threshold(result.metrics["threshold"])
     answers = [result.answers[example.id][0] for example in data.dev_examples]
     return Report(result.metrics, data.dev_examples, answers)

@@ -66,12 +66,11 @@ class Trainer:
         self.trainable_parameters = sum(
             math.prod(variable.shape) for variable in self.model.trainable_variables
         )
-        no_answer = config.model.no_answer
-        windows = training_windows(data.train, config.data, training.seed, no_answer)
+        windows = training_windows(data.train, config.data, training.seed)
         self.left_out = len(data.train) - len(windows)
         table = data.vocabulary.table(data.train.words)
         self.maker = BatchMaker(
-            data.train, table, windows, training.label_noise, no_answer
+            data.train, table, windows, training.label_noise, config.data.no_answer
         )
         self.plan = plan_training(
             windows,

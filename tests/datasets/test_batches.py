@@ -204,7 +204,7 @@ def test_places_are_found_in_the_window_of_each_item(texts, chunk):
 
 @pytest.mark.parametrize("label_noise", [0.0, 0.25])
 def test_targets_of_a_model_that_knows_no_answer_begin_with_it(label_noise):
-    config = data_config(4)
+    config = data_config(4, no_answer=True)
     contexts = [("abcd", None), ("abab", (0, 1)), ("abcd", (3, 3)), ("aaaa", None)]
     examples = [
         Example(
@@ -219,7 +219,7 @@ def test_targets_of_a_model_that_knows_no_answer_begin_with_it(label_noise):
         for i, (words, place) in enumerate(contexts)
     ]
     features = build_features(examples)
-    windows = training_windows(features, config, seed=0, no_answer=True)
+    windows = training_windows(features, config, seed=0)
     maker = BatchMaker(
         features, vocabulary().table(features.words), windows, label_noise, True
     )
@@ -235,7 +235,7 @@ def test_targets_of_a_model_that_knows_no_answer_begin_with_it(label_noise):
 
 def test_a_chunk_may_be_without_answers():
     features = features_of((4, None), (4, None))
-    windows = training_windows(features, data_config(4), seed=0, no_answer=True)
+    windows = training_windows(features, data_config(4, no_answer=True), seed=0)
     table = vocabulary().table(features.words)
     maker = BatchMaker(features, table, windows, label_noise=0.25, no_answer=True)
     targets = maker.targets(PlannedBatch(np.arange(2), 4, 5))

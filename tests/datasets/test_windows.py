@@ -78,9 +78,9 @@ def test_the_place_of_a_window_follows_from_the_seed():
 def test_impossible_examples_are_trained_on_where_the_model_can_say_so(
     texts, context_limit, seed
 ):
-    config = data_config(context_limit, answer_limit=1)
+    config = data_config(context_limit, answer_limit=1, no_answer=True)
     features = features_of(*texts)
-    windows = training_windows(features, config, seed, no_answer=True)
+    windows = training_windows(features, config, seed)
     assert windows.examples.tolist() == [
         i
         for i, (_, answer) in enumerate(texts)
@@ -99,13 +99,13 @@ def test_impossible_examples_are_trained_on_where_the_model_can_say_so(
 def test_an_answer_that_was_not_found_is_not_trained_on_as_none():
     lost = Example("q", "Who?", "a b c", (Span("d", -1),))
     features = build_features([lost])
-    windows = training_windows(features, data_config(4), seed=0, no_answer=True)
+    windows = training_windows(features, data_config(4, no_answer=True), seed=0)
     assert len(windows) == 0
 
 
 def test_the_window_of_an_impossible_example_is_anywhere():
     features = features_of(*[(10, None)] * 350)
-    windows = training_windows(features, data_config(4), seed=1, no_answer=True)
+    windows = training_windows(features, data_config(4, no_answer=True), seed=1)
     places = Counter(windows.offsets.tolist())
     assert sorted(places) == list(range(7))
     assert min(places.values()) > 20  # of 50 expected

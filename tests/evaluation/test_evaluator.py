@@ -36,7 +36,7 @@ class KnowingReader:
 class DoubtingReader(KnowingReader):
     """Says no answer with given probabilities; never decides."""
 
-    config = load_preset("qanet-tiny", ["model.no_answer=true"])
+    config = load_preset("qanet-tiny", ["data.no_answer=true"])
     threshold = 0.5
 
     def __init__(self, probabilities):

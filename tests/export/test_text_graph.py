@@ -101,9 +101,9 @@ def test_words_are_those_of_python(embedding, words):
     rows, characters, vectors = graph(tf.constant(words, tf.string))
 
     table = VOCABULARY.table(["", *words])
-    np.testing.assert_array_equal(rows, table.rows[1:])
-    np.testing.assert_array_equal(characters, table.characters[1:])
-    expected = embedding(table.rows[None, 1:], table.characters[None, 1:])[0]
+    np.testing.assert_array_equal(rows, table["words"][1:])
+    np.testing.assert_array_equal(characters, table["characters"][1:])
+    expected = embedding(table["words"][None, 1:], table["characters"][None, 1:])[0]
     assert vectors.shape == (len(words), 6)
     np.testing.assert_allclose(vectors, expected, atol=1e-6)
 

@@ -111,10 +111,10 @@ def test_spell(learned):
 
 def test_table(given_vectors):
     table = given_vectors.table(["", "The", "unheard", "Zoë"])
-    assert table.rows.dtype == table.characters.dtype == np.int32
-    assert table.rows.tolist() == [0, 3, 1, 1]
+    assert {column.dtype for column in table.values()} == {np.dtype("int32")}
+    assert table["words"].tolist() == [0, 3, 1, 1]
     expected = [[0, 0, 0, 0], [5, 3, 2, 0], [1, 1, 3, 2], [6, 7, 8, 0]]
-    assert table.characters.tolist() == expected
+    assert table["characters"].tolist() == expected
 
 
 def assert_equal(one, other):

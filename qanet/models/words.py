@@ -1,0 +1,224 @@
+"""What every reader of words begins with: a vector for each word of both texts.
+
+Importing this imports no Keras, see `qanet.models.registry`.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from qanet.settings import Count, Depth, Rate, Section, Size
+
+if TYPE_CHECKING:
+    import keras
+
+# Rows of the vector table before those of words: padding and unknown.
+RESERVED_ROWS = 2
+
+
+@dataclass(frozen=True)
+class EmbeddingSizes:
+    """What a model must know of the vocabulary.
+
+    Attributes:
+        rows: rows of the vector table, padding and unknown included.
+        width: size of a word vector.
+        characters: size of the alphabet, padding and unknown included.
+        characters_per_word: characters that a word is cut or padded to.
+        pretrained: whether the vectors were given; otherwise they are trained.
+        lowercase: for each character the number of its lower case; empty where no
+            character has one.
+    """
+
+    rows: int
+    width: int
+    characters: int
+    characters_per_word: int
+    pretrained: bool
+    lowercase: tuple[int, ...] = ()
+
+    @property
+    def columns(self) -> dict[str, tuple[int, ...]]:
+        """The columns of `Vocabulary.table`, and their shape at each word."""
+        return {"words": (), "characters": (self.characters_per_word,)}
+
+
+class WordReaderConfig(Section):
+    """Settings that all readers of words have. Defaults are the QANet paper's.
+
+    Attributes:
+        width: features of every layer above the embeddings.
+        character_width: size of a character vector.
+        character_filters: size of a word's character feature; 0 takes the maximum of
+            the character vectors without a convolution, as the paper's text says.
+        character_kernel: characters that a filter sees.
+        highway_layers: layers of the highway network.
+        highway_before_projection: run the highway network at the width of the joined
+            embeddings, as the paper does, instead of at the model's width.
+        embedding_norm: normalise each word's embedding before the encoder.
+        word_dropout, character_dropout: dropout rates of the embeddings.
+        embedding_dropout: what these rates drop: single `elements` of the vectors, or
+            whole `types`, a word or a character at all its places in the batch.
+        dropout: dropout rate of every sub-layer.
+        tuned_words: of the given word vectors, those of so many of the commonest words
+            of training questions are trained further.
+        question_match: also tell the encoder of each word whether the other text has
+            it, and how often its own has (`qanet.layers.text_match`).
+    """
+
+    width: Size = 128
+    character_width: Size = 200
+    character_filters: int = Field(default=0, ge=0, le=10_000)
+    character_kernel: Size = 5
+    highway_layers: Depth = 2
+    highway_before_projection: bool = True
+    embedding_norm: bool = True
+    word_dropout: Rate = 0.1
+    character_dropout: Rate = 0.05
+    embedding_dropout: Literal["elements", "types"] = "elements"
+    dropout: Rate = 0.1
+    tuned_words: Count = 0
+    question_match: bool = False
+
+
+@dataclass(frozen=True)
+class EmbeddedTexts:
+    """Both texts as vectors, and what they come from.
+
+    Attributes:
+        inputs: the model's inputs by name, see `qanet.models.inputs`.
+        context, question: float `(batch, length, width)`.
+        context_mask, question_mask: boolean `(batch, length)`, true where real.
+    """
+
+    inputs: "dict[str, keras.KerasTensor]"
+    context: "keras.KerasTensor"
+    question: "keras.KerasTensor"
+    context_mask: "keras.KerasTensor"
+    question_mask: "keras.KerasTensor"
+
+
+def embed_words(
+    config: WordReaderConfig, sizes: EmbeddingSizes, carry_dropout: float = 0.0
+) -> EmbeddedTexts:
+    """Words and characters, highway, and what else the settings add to each word.
+
+    The layers `embedding`, `context_vectors` and `question_vectors` are where
+    `word_embedding` and `above_embedding` find them again.
+
+    Args:
+        config: the reader's settings.
+        sizes: sizes of the vocabulary.
+        carry_dropout: dropout rate of what the highway network passes on.
+    """
+    import keras
+
+    from qanet.layers.dropout import StepSeed
+    from qanet.layers.input_embedding import InputEmbedding
+    from qanet.layers.text_match import TextMatch
+    from qanet.models.inputs import mask_of, reading_inputs
+
+    inputs = reading_inputs(sizes.columns)
+    context = inputs["context_words"], inputs["context_characters"]
+    question = inputs["question_words"], inputs["question_characters"]
+
+    # What embedding dropout drops. Context and question are embedded by a call each;
+    # with a seed in common both lose the same types.
+    rates, none = (config.word_dropout, config.character_dropout), (0.0, 0.0)
+    if config.embedding_dropout == "types":
+        type_rates, element_rates = rates, none
+        seeds = [
+            StepSeed(name=f"{name}_seed")(context[0]) for name in ("word", "character")
+        ]
+    else:
+        type_rates, element_rates = none, rates
+        seeds = []
+
+    tuned_rows = 0
+    if sizes.pretrained:
+        tuned_rows = min(config.tuned_words, sizes.rows - RESERVED_ROWS)
+    embedding = InputEmbedding(
+        config.width,
+        words={
+            "rows": sizes.rows,
+            "width": sizes.width,
+            "trainable_rows": not sizes.pretrained,
+            "tuned_rows": tuned_rows,
+            "type_dropout": type_rates[0],
+        },
+        characters={
+            "characters": sizes.characters,
+            "width": config.character_width,
+            "filters": config.character_filters,
+            "kernel_size": config.character_kernel,
+            "type_dropout": type_rates[1],
+        },
+        highway_layers=config.highway_layers,
+        highway_first=config.highway_before_projection,
+        norm=config.embedding_norm,
+        word_dropout=element_rates[0],
+        character_dropout=element_rates[1],
+        dropout=config.dropout,
+        carry_dropout=carry_dropout,
+        name="embedding",
+    )
+    if config.question_match:
+        match = TextMatch(sizes.lowercase, name="match")
+        match_projection = keras.layers.Dense(
+            config.width, use_bias=False, name="match_projection"
+        )
+
+    def embed(text, other, name):
+        # An export begins here: known words' vectors are looked up.
+        x = keras.layers.Identity(name=f"{name}_vectors")(embedding(*text, *seeds))
+        if config.question_match:
+            x = x + match_projection(match(*text, *other))
+        return x
+
+    return EmbeddedTexts(
+        inputs,
+        context=embed(context, question, "context"),
+        question=embed(question, context, "question"),
+        context_mask=mask_of(context[0]),
+        question_mask=mask_of(question[0]),
+    )
+
+
+def word_embedding(model: "keras.Model") -> "keras.layers.Layer":
+    """The layer from rows and characters to vectors of a model on `embed_words`."""
+    return model.get_layer("embedding")
+
+
+def above_embedding(model: "keras.Model") -> "keras.Model":
+    """The same layers above that one.
+
+    Args:
+        model: a reading model on `embed_words`.
+
+    Returns:
+        A model with the same outputs. Its inputs are a list: words, characters and
+        vectors of the context, then those of the question, `(batch, length, ...)` each.
+    """
+    import keras
+
+    inputs = []
+    for text in ("context", "question"):
+        inputs += [model.input[f"{text}_words"], model.input[f"{text}_characters"]]
+        inputs.append(model.get_layer(f"{text}_vectors").output)
+    return keras.Model(inputs, model.output)
+
+
+def word_flops(config: WordReaderConfig, sizes: EmbeddingSizes) -> int:
+    """Multiply-adds of a word's vector, see `qanet.models.registry.forward_flops`.
+
+    The character convolution is left out: the layer turns it into look-ups.
+    """
+    joined = sizes.width + (config.character_filters or config.character_width)
+    highway = joined if config.highway_before_projection else config.width
+    count = joined * config.width + config.highway_layers * 2 * highway**2
+    if config.question_match:
+        from qanet.layers.text_match import TextMatch
+
+        count += TextMatch.FEATURES * config.width
+    return count
