@@ -43,8 +43,7 @@ from qanet.datasets.windows import reading_windows
 from qanet.evaluation.evaluator import evaluate
 from qanet.files import write_text
 from qanet.reader import Reader
-from qanet.run import Run, build_run_model
-from qanet.serving.any_shape import any_shape_reader
+from qanet.run import Run, TrainedModel, build_run_model
 
 LENGTHS = (150, 400)
 BOOK_CHARACTERS = 1_000_000
@@ -80,9 +79,14 @@ def onnx(path: Path) -> Predict:
     return lambda inputs: dict(zip(names, session.run(None, inputs), strict=True))
 
 
-def load(directory: Path) -> Reader:
-    """The reader of a run, in the precision of its exported forms."""
-    return Reader.load(directory, precision="float32")
+def load(directory: Path) -> TrainedModel:
+    """What a run holds, in the precision of its exported forms."""
+    return Run(directory).load(precision="float32")
+
+
+def reader_of(trained: TrainedModel) -> Reader:
+    """Its reader, for texts as they come."""
+    return Reader.of(trained, as_they_come=True)
 
 
 NETWORKS = {"litert": litert, "litert_int8": litert, "onnx": onnx}
@@ -106,7 +110,9 @@ def saved_model(path: Path) -> Callable[[list[str], list[str], int], dict]:
     return answer
 
 
-def export_forms(reader: Reader, directory: Path, forms=FORMS) -> dict[str, Path]:
+def export_forms(
+    trained: TrainedModel, directory: Path, forms=FORMS
+) -> dict[str, Path]:
     """Exports to some forms; where each one is."""
     from qanet.export.portable import export_litert, export_onnx
     from qanet.export.saved_model import export_saved_model
@@ -119,11 +125,11 @@ def export_forms(reader: Reader, directory: Path, forms=FORMS) -> dict[str, Path
     }
     wanted = {form: paths[form] for form in forms}
     if "saved_model" in wanted:
-        export_saved_model(reader, paths["saved_model"])
+        export_saved_model(trained, paths["saved_model"])
     for name, export in (("litert", export_litert), ("onnx", export_onnx)):
         if any(path.parent.name == name for path in wanted.values()):
             (directory / name).mkdir()
-            export(reader, directory / name)
+            export(trained, directory / name)
     return wanted
 
 
@@ -135,14 +141,15 @@ def mebibytes(path: Path) -> float:
 
 def parity(options: argparse.Namespace) -> dict:
     """Equal answers and scores of each form, on the same questions."""
-    reader = any_shape_reader(load(options.model))
+    trained = load(options.model)
+    reader = reader_of(trained)
     examples = read_squad(options.data).examples
     count = min(options.questions or len(examples), len(examples))
     chosen = np.arange(count) * len(examples) // count
     examples = [examples[i] for i in chosen]
     features = build_features(examples)
     with tempfile.TemporaryDirectory() as temporary:
-        paths = export_forms(reader, Path(temporary), options.forms)
+        paths = export_forms(trained, Path(temporary), options.forms)
         expected = evaluate(reader, examples, features, progress="Keras")
         wanted = [expected.answers[example.id][0] for example in examples]
         result = {
@@ -157,12 +164,11 @@ def parity(options: argparse.Namespace) -> dict:
         for name, path in paths.items():
             predict = NETWORKS[name](path)
             other = Reader(
-                None,
+                predict,
                 reader.vocabulary,
                 reader.config,
-                predict,
+                reader.threshold,
                 any_shape=True,
-                threshold=reader.threshold,
             )
             found = evaluate(other, examples, features, progress=name)
             got = [found.answers[example.id][0] for example in examples]
@@ -255,13 +261,13 @@ def latency(options: argparse.Namespace) -> dict:
     """Milliseconds of one question in each form, all of them in turn."""
     with tempfile.TemporaryDirectory() as temporary:
         made, paths = _made(options, Path(temporary))
-        reader = any_shape_reader(load(made.directory))
+        trained = load(made.directory)
         result = {
             "preset": options.preset,
-            "parameters": int(reader.model.count_params()),
+            "parameters": int(trained.model.count_params()),
             "cores": os.cpu_count(),
             "mebibytes": {name: mebibytes(path) for name, path in paths.items()},
-            "milliseconds": _milliseconds(reader, paths, options.rounds),
+            "milliseconds": _milliseconds(trained, paths, options.rounds),
         }
     return result
 
@@ -287,14 +293,14 @@ def context_of(vocabulary, tokens: int) -> str:
     )
 
 
-def _inputs_of(reader: Reader, length: int) -> dict[str, np.ndarray]:
+def _inputs_of(trained: TrainedModel, length: int) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(0)
     sizes = {
-        "words": len(reader.vocabulary.words),
-        "characters": len(reader.vocabulary.characters),
+        "words": len(trained.vocabulary.words),
+        "characters": len(trained.vocabulary.characters),
     }
     inputs = {}
-    for name, tensor in reader.model.input.items():
+    for name, tensor in trained.model.input.items():
         text, _, kind = name.partition("_")
         tokens = length if text == "context" else len(QUESTION.split())
         shape = (1, tokens, *tensor.shape[2:])
@@ -302,9 +308,9 @@ def _inputs_of(reader: Reader, length: int) -> dict[str, np.ndarray]:
     return inputs
 
 
-def _milliseconds(reader: Reader, paths: dict[str, Path], rounds: int) -> dict:
+def _milliseconds(trained: TrainedModel, paths: dict[str, Path], rounds: int) -> dict:
     forms = {
-        "keras": reader.predict,
+        "keras": reader_of(trained).predict,
         "litert": litert(paths["litert"]),
         "litert_int8": litert(paths["litert_int8"]),
         "onnx": onnx(paths["onnx"]),
@@ -313,7 +319,10 @@ def _milliseconds(reader: Reader, paths: dict[str, Path], rounds: int) -> dict:
     bert = encoder_of_bert_base()
     result = {}
     for length in LENGTHS:
-        inputs, text = _inputs_of(reader, length), context_of(reader.vocabulary, length)
+        inputs, text = (
+            _inputs_of(trained, length),
+            context_of(trained.vocabulary, length),
+        )
         calls = {name: partial(form, inputs) for name, form in forms.items()}
         calls["saved_model"] = partial(strings, [text], [QUESTION])
         if bert:
@@ -380,8 +389,7 @@ def first(options: argparse.Namespace) -> float:
     if options.form == "saved_model":
         saved_model(options.path)([text], [QUESTION])
     elif options.form == "keras":
-        reader = any_shape_reader(load(options.path))
-        reader.answer(QUESTION, text)
+        reader_of(load(options.path)).answer(QUESTION, text)
     else:
         predict = onnx if options.form == "onnx" else litert
         inputs = {}

@@ -125,6 +125,62 @@ def best_spans(
     )
 
 
+def split_no_answer(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Takes apart what a model that knows no answer says.
+
+    Args:
+        logits: Start and end logits, `(batch, 2, 1 + length)`, of no answer first.
+
+    Returns:
+        Logits of the tokens, `(batch, 2, length)`, and of there being no answer,
+        `(batch,)`.
+    """
+    return logits[:, :, 1:], logits[:, :, 0].sum(axis=1)
+
+
+def join_windows(logits: Sequence[np.ndarray], offsets: np.ndarray) -> np.ndarray:
+    """Logits of a whole context, each token's from the window it is most central in.
+
+    Args:
+        logits: `(2, length)` for each window, in order.
+        offsets: First token of each window, int `(windows,)`.
+
+    Returns:
+        Float array `(2, context tokens)`.
+    """
+    ends = offsets + [window.shape[1] for window in logits]
+    parts = [logits[0]]
+    for window, overlap in zip(logits[1:], ends[:-1] - offsets[1:], strict=True):
+        keep = overlap // 2
+        parts[-1] = parts[-1][:, : parts[-1].shape[1] - (overlap - keep)]
+        parts.append(window[:, keep:])
+    return np.concatenate(parts, axis=1)
+
+
+def spans_of_windows(
+    logits: Sequence[np.ndarray],
+    offsets: np.ndarray,
+    no_answer: np.ndarray,
+    max_answer_tokens: int,
+    top_k: int,
+) -> Spans:
+    """The best spans of a context that was read in windows.
+
+    Args:
+        logits: `(2, length)` for each window, in order.
+        offsets: First token of each window, int `(windows,)`.
+        no_answer: Each window's logit of there being no answer; -inf where the model
+            cannot tell.
+        max_answer_tokens: The most tokens a span may have.
+        top_k: How many spans to return.
+    """
+    starts, ends = join_windows(logits, offsets)
+    # Without a token: nothing but white space and control characters.
+    found = best_spans(starts, ends, max_answer_tokens, top_k) if len(starts) else None
+    # There is none where no window has one.
+    return (found or NO_SPANS)._replace(no_answer=no_answer.min())
+
+
 def rank_answers(
     contexts: Sequence[str],
     token_spans: Sequence[Sequence[tuple[int, int]]],

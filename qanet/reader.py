@@ -5,10 +5,9 @@ The command line, the evaluation and the training all read through this class.
 
 import itertools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Self
 
-import keras
 import numpy as np
 
 from qanet.config import Config
@@ -24,69 +23,76 @@ from qanet.datasets.plans import (
 from qanet.datasets.squad import Example
 from qanet.datasets.windows import READING_QUESTION, Windows, reading_windows
 from qanet.decoding import (
-    NO_SPANS,
     Answer,
     Spans,
-    best_spans,
     decide,
     rank_answers,
+    spans_of_windows,
+    split_no_answer,
 )
 from qanet.errors import UserError
-from qanet.run import DEFAULT_THRESHOLD, Run
+from qanet.run import DEFAULT_THRESHOLD, Run, TrainedModel
 from qanet.text.vocabulary import Vocabulary
+
+# Computes a model's outputs from a batch of its inputs.
+Predict = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
 
 
 class Reader:
     """Answers questions on passages of any length.
 
     Args:
-        model: a reading model.
-        vocabulary: the vocabulary it was trained with.
+        predict: computes logits, whatever it is: from a batch of a model's inputs
+            `start_logits` and `end_logits`, float `(batch, context_length)`, or with
+            `data.no_answer` one more, that of no answer first.
+        vocabulary: the vocabulary the model was trained with.
         config: the configuration it was trained with.
-        predict: computes the model's outputs from a batch of its inputs; the model's
-            own `predict_on_batch` by default.
-        any_shape: a new shape of a batch costs `predict` nothing, so texts are read
-            with others of about their length; otherwise in batches of few shapes.
         threshold: the probability of "no answer" above which that is the best answer,
             for models that know it.
+        any_shape: a new shape of a batch costs `predict` nothing, so texts are read
+            with others of about their length; otherwise in batches of few shapes.
     """
 
     def __init__(
         self,
-        model: keras.Model,
+        predict: Predict,
         vocabulary: Vocabulary,
         config: Config,
-        predict: Callable[[dict], dict] | None = None,
-        any_shape: bool = False,
         threshold: float = DEFAULT_THRESHOLD,
+        any_shape: bool = False,
     ):
-        self.model = model
+        self.predict = predict
         self.vocabulary = vocabulary
         self.config = config
-        self.predict = predict or model.predict_on_batch
-        self.any_shape = any_shape
         self.threshold = threshold
+        self.any_shape = any_shape
 
     @classmethod
-    def load(cls, run: str | os.PathLike, precision: str | None = None) -> Self:
-        """Loads the reader that a run directory holds.
+    def load(cls, run: str | os.PathLike) -> Self:
+        """The reader of a run directory; raises as `qanet.run.Run.load` does."""
+        return cls.of(Run(run).load())
+
+    @classmethod
+    def of(cls, trained: TrainedModel, as_they_come: bool = False) -> Self:
+        """The reader of a trained model.
 
         Args:
-            run: the run directory.
-            precision: as `training.precision`, what to compute in; by default what it
-                was trained in.
-
-        Raises:
-            UserError: it is not a run directory, or something in it is damaged.
+            trained: the model.
+            as_they_come: texts come one by one rather than as a data set, so that none
+                is to wait for the compilation of its shape (on TensorFlow, which can
+                leave shapes open).
         """
-        run = Run(run)
-        config = run.load_config()
-        if precision:
-            training = config.training.model_copy(update={"precision": precision})
-            config = config.model_copy(update={"training": training})
-        vocabulary = run.load_vocabulary()
-        model = run.load_model(config, vocabulary)
-        return cls(model, vocabulary, config, threshold=run.load_threshold())
+        # Here, so that a reader of other logits needs no Keras.
+        from qanet.models.prediction import any_shape
+
+        predict = any_shape(trained.model) if as_they_come else None
+        return cls(
+            predict or trained.model.predict_on_batch,
+            trained.vocabulary,
+            trained.config,
+            trained.threshold,
+            any_shape=predict is not None,
+        )
 
     def answer(
         self, question: str, context: str | Sequence[str], top_k: int = 1
@@ -211,22 +217,18 @@ class Reader:
         limit = max_answer_tokens or self.config.data.answer_limit
         windows = reading_windows(features, chosen)
         logits, no_answer = self._logits(features, windows, progress)
-        spans = []
         firsts = np.searchsorted(windows.examples, chosen)
         ends = np.searchsorted(windows.examples, chosen, side="right")
-        for first, end in zip(firsts, ends, strict=True):
-            start_logits, end_logits = _join_windows(
-                logits[first:end], windows.offsets[first:end]
+        return [
+            spans_of_windows(
+                logits[first:end],
+                windows.offsets[first:end],
+                no_answer[first:end],
+                limit,
+                top_k,
             )
-            found = (
-                best_spans(start_logits, end_logits, limit, top_k)
-                if len(start_logits)
-                # Nothing but white space and control characters.
-                else NO_SPANS
-            )
-            # There is none where no window has one.
-            spans.append(found._replace(no_answer=no_answer[first:end].min()))
-        return spans
+            for first, end in zip(firsts, ends, strict=True)
+        ]
 
     def _plan(self, features: Features, windows: Windows) -> list[PlannedBatch]:
         questions = features.question_lengths[windows.examples]
@@ -263,28 +265,8 @@ class Reader:
                 both = [outputs[name][real] for name in ("start_logits", "end_logits")]
                 both = np.stack(both, axis=1)
                 if self.config.data.no_answer:
-                    no_answer[items] = both[:, :, 0].sum(axis=1)
-                    both = both[:, :, 1:]
+                    both, no_answer[items] = split_no_answer(both)
                 for item, of_item in zip(items, both, strict=True):
                     logits[item] = of_item[:, : windows.lengths[item]]
                 bar.update(len(items))
         return logits, no_answer
-
-
-def _join_windows(logits: Sequence[np.ndarray], offsets: np.ndarray) -> np.ndarray:
-    """Logits of a whole context, each token's from the window it is most central in.
-
-    Args:
-        logits: `(2, length)` for each window, in order.
-        offsets: first token of each window, int `(windows,)`.
-
-    Returns:
-        float array `(2, context tokens)`.
-    """
-    ends = offsets + [window.shape[1] for window in logits]
-    parts = [logits[0]]
-    for window, overlap in zip(logits[1:], ends[:-1] - offsets[1:], strict=True):
-        keep = overlap // 2
-        parts[-1] = parts[-1][:, : parts[-1].shape[1] - (overlap - keep)]
-        parts.append(window[:, keep:])
-    return np.concatenate(parts, axis=1)

@@ -20,6 +20,7 @@ import contextlib
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,24 @@ POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 
 # The probability of "no answer" above which that is the answer, until dev tells better.
 DEFAULT_THRESHOLD = 0.5
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """What a run directory holds.
+
+    Attributes:
+        model: the model with its best weights.
+        vocabulary: the vocabulary it was trained with.
+        config: the configuration it was trained with.
+        threshold: the probability of "no answer" above which that is the best answer,
+            for models that know it.
+    """
+
+    model: "keras.Model"
+    vocabulary: Vocabulary
+    config: Config
+    threshold: float = DEFAULT_THRESHOLD
 
 
 class Run:
@@ -81,15 +100,25 @@ class Run:
         """Reads the vocabulary; raises `UserError` where it is missing or damaged."""
         return Vocabulary.load(self.vocabulary_directory)
 
-    def load_model(self, config: Config, vocabulary: Vocabulary) -> "keras.Model":
+    def load(self, precision: str | None = None) -> TrainedModel:
         """Rebuilds the model from the configuration and loads its best weights.
 
+        Args:
+            precision: as `training.precision`, what to compute in; by default what it
+                was trained in.
+
         Raises:
-            UserError: the weights are missing, damaged or of another configuration.
+            UserError: this is not a run directory, or something in it is missing,
+                damaged or of another configuration.
         """
+        config = self.load_config()
+        if precision:
+            training = config.training.model_copy(update={"precision": precision})
+            config = config.model_copy(update={"training": training})
+        vocabulary = self.load_vocabulary()
         model = build_run_model(config, vocabulary)
         self.load_weights(model)
-        return model
+        return TrainedModel(model, vocabulary, config, self.load_threshold())
 
     def check_weights(self) -> None:
         """Raises `UserError` where there are no weights."""
@@ -100,7 +129,7 @@ class Run:
             )
 
     def load_weights(self, model: "keras.Model") -> None:
-        """Loads the best weights into a model; raises as `load_model` does."""
+        """Loads the best weights into a model; raises as `load` does."""
         self.check_weights()
         try:
             assign_variables(saved_variables(model), read_arrays(self.weights_path))

@@ -359,37 +359,52 @@ def trained(door, tiny_arguments, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def trained_reader(trained):
-    """The reader that the run holds."""
+def trained_model(trained):
+    """The model that the run holds."""
+    from qanet.run import Run
+
+    return Run(trained.directory).load()
+
+
+@pytest.fixture(scope="session")
+def trained_reader(trained_model):
+    """Its reader."""
     from qanet.reader import Reader
 
-    return Reader.load(trained.directory)
+    return Reader.of(trained_model)
 
 
 @pytest.fixture(scope="module")
-def doubting_reader(trained_reader):
-    """A reader that knows no answer, which is in question, and sees matches."""
+def doubting_model(trained_model):
+    """A model that knows no answer, which is in question, and sees matches."""
     import keras
 
     from qanet.layers.text_match import TextMatch
-    from qanet.reader import Reader
-    from qanet.run import build_run_model
+    from qanet.run import TrainedModel, build_run_model
     from qanet.weights import assign_variables, saved_variables
 
-    config = trained_reader.config
+    config = trained_model.config
     settings = config.model.model_copy(update={"question_match": True})
     data = config.data.model_copy(update={"no_answer": True})
     config = config.model_copy(update={"data": data, "model": settings})
-    model = build_run_model(config, trained_reader.vocabulary)
+    model = build_run_model(config, trained_model.vocabulary)
     weights = {
         path: keras.ops.convert_to_numpy(variable)
-        for path, variable in saved_variables(trained_reader.model).items()
+        for path, variable in saved_variables(trained_model.model).items()
     }
     weights["no_answer/logit"] = np.array([0.5], "float32")
     match = np.random.default_rng(7).normal(size=(TextMatch.FEATURES, settings.width))
     weights["match_projection/kernel"] = 0.1 * match.astype("float32")
     assign_variables(saved_variables(model), weights)
-    return Reader(model, trained_reader.vocabulary, config, threshold=0.25)
+    return TrainedModel(model, trained_model.vocabulary, config, threshold=0.25)
+
+
+@pytest.fixture(scope="module")
+def doubting_reader(doubting_model):
+    """Its reader."""
+    from qanet.reader import Reader
+
+    return Reader.of(doubting_model)
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,10 @@ from qanet.decoding import (
     Spans,
     best_spans,
     decide,
+    join_windows,
     rank_answers,
+    spans_of_windows,
+    split_no_answer,
 )
 
 
@@ -229,3 +232,60 @@ def test_answers_without_no_answer_are_left_as_they_are():
     answers = [scored("a", 0.5), scored("b", 0.4)]
     assert decide(answers, 0.0) == answers
     assert decide([scored("", 0.0)], 0.5) == [scored("", 0.0)]
+
+
+# Windows.
+
+
+@st.composite
+def windows(draw):
+    """The length of a context, and windows that cover it and overlap."""
+    length, size = draw(st.integers(1, 40)), draw(st.integers(2, 12))
+    stride = draw(st.integers(1, size))
+    offsets = [0]
+    while offsets[-1] + size < length:
+        offsets.append(offsets[-1] + stride)
+    return length, [(offset, min(size, length - offset)) for offset in offsets]
+
+
+@given(windows())
+def test_a_token_is_told_by_the_window_it_is_most_central_in(cut):
+    length, places = cut
+    # Logits that say in which window and at which place of it they stand.
+    told = [np.array([[i] * size, range(size)]) for i, (_, size) in enumerate(places)]
+    offsets = np.array([offset for offset, _ in places])
+
+    window, place = join_windows(told, offsets)
+
+    assert len(window) == length
+    for token in range(length):
+        centrality = {
+            i: min(token - offset, offset + size - 1 - token)
+            for i, (offset, size) in enumerate(places)
+            if offset <= token < offset + size
+        }
+        chosen = window[token]
+        assert place[token] == token - places[chosen][0]
+        # Neighbours share their overlap; where more than two do, any may tell.
+        others = [centrality.get(chosen - 1, -1), centrality.get(chosen + 1, -1)]
+        assert centrality[chosen] >= max(others) - 1
+
+
+def test_no_answer_is_split_off():
+    logits = np.arange(12.0).reshape(2, 2, 3)
+    tokens, no_answer = split_no_answer(logits)
+    assert tokens.tolist() == [[[1, 2], [4, 5]], [[7, 8], [10, 11]]]
+    assert no_answer.tolist() == [0 + 3, 6 + 9]
+
+
+def test_there_is_no_answer_where_no_window_has_one():
+    logits = [np.array([[0.0, 3.0], [1.0, 2.0]]), np.array([[5.0], [4.0]])]
+    found = spans_of_windows(logits, np.array([0, 2]), np.array([7.0, -1.0]), 3, 2)
+    whole = best_spans(np.array([0.0, 3.0, 5.0]), np.array([1.0, 2.0, 4.0]), 3, 2)
+    assert found == whole._replace(no_answer=-1.0)
+
+
+def test_a_context_without_a_token_has_no_spans():
+    empty = [np.zeros((2, 0))]
+    found = spans_of_windows(empty, np.array([0]), np.array([2.0]), 30, 5)
+    assert found == NO_SPANS._replace(no_answer=2.0)

@@ -39,7 +39,7 @@ class WordModel:
     def __init__(self):
         self.shapes = []
 
-    def predict_on_batch(self, inputs):
+    def __call__(self, inputs):
         rows, characters = inputs["context_words"], inputs["context_characters"]
         self.shapes.append((*rows.shape, inputs["question_words"].shape[1]))
         weights = np.arange(1, characters.shape[2] + 1)
@@ -54,7 +54,7 @@ class WordModel:
 class CentralityModel:
     """A token's logits are its distance from the nearer edge of its window."""
 
-    def predict_on_batch(self, inputs):
+    def __call__(self, inputs):
         lengths = (inputs["context_words"] != 0).sum(axis=1)[:, None]
         places = np.arange(inputs["context_words"].shape[1])
         logits = np.minimum(places, lengths - 1 - places).astype("float32")
@@ -64,8 +64,8 @@ class CentralityModel:
 class DoubtingModel(WordModel):
     """As `WordModel`; no answer is the less likely the more tokens a window has."""
 
-    def predict_on_batch(self, inputs):
-        outputs = super().predict_on_batch(inputs)
+    def __call__(self, inputs):
+        outputs = super().__call__(inputs)
         lengths = (inputs["context_words"] != 0).sum(axis=1)[:, None]
         none = -lengths.astype("float32")
         return {
@@ -361,7 +361,7 @@ def doubting_reader(threshold=0.5, **settings):
         no_answer=True,
     )
     return Reader(
-        reader.model, VOCABULARY, reader.config, threshold=threshold, **settings
+        reader.predict, VOCABULARY, reader.config, threshold=threshold, **settings
     )
 
 
@@ -388,7 +388,7 @@ def sums_of_exponentials(context):
     seen = windows.reading_windows(features, np.arange(1))
     maker = BatchMaker(features, VOCABULARY.table(features.words), seen)
     batch = PlannedBatch(np.array([0]), seen.lengths[0], 8)
-    outputs = WordModel().predict_on_batch(maker.inputs(batch))
+    outputs = WordModel()(maker.inputs(batch))
     starts, ends = np.exp(outputs["start_logits"][0]), np.exp(outputs["end_logits"][0])
     return sum(starts[i] * ends[i:].sum() for i in range(len(starts)))
 

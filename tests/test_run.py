@@ -57,7 +57,7 @@ def edit_config(run, change):
 
 
 def test_model_is_rebuilt_from_the_run_directory_alone(
-    run, trained_reader, tmp_path, monkeypatch
+    run, trained_model, trained_reader, tmp_path, monkeypatch
 ):
     for name in ("checkpoints", "history.csv", "metrics.json", "data.json"):
         path = run.directory / name
@@ -65,11 +65,12 @@ def test_model_is_rebuilt_from_the_run_directory_alone(
     # Nor do the data files or the present directory matter.
     edit_config(run, lambda config: config["data"].update(train="gone", dev="gone"))
     monkeypatch.chdir(tmp_path)
-    reader = Reader.load("run")
+    again = Run("run").load()
     for one, other in zip(
-        reader.model.get_weights(), trained_reader.model.get_weights(), strict=True
+        again.model.get_weights(), trained_model.model.get_weights(), strict=True
     ):
         np.testing.assert_array_equal(one, other)
+    reader = Reader.of(again)
     question, context = "Where does Zoë live?", "Zoë lives in Rome, Bo in Oslo."
     actual = reader.answer(question, context)
     expected = trained_reader.answer(question, context)
@@ -77,12 +78,12 @@ def test_model_is_rebuilt_from_the_run_directory_alone(
     assert actual.score == pytest.approx(expected.score, rel=1e-4)
 
 
-def test_a_reader_may_compute_in_another_precision_than_it_was_trained_in(run):
+def test_a_model_may_compute_in_another_precision_than_it_was_trained_in(run):
     edit_config(run, lambda config: config["training"].update(precision="bfloat16"))
     for precision, expected in ((None, "bfloat16"), ("float32", "float32")):
-        reader = Reader.load(run.directory, precision=precision)
-        assert reader.model.get_layer("attended").compute_dtype == expected
-        assert reader.config.training.precision == expected
+        trained = run.load(precision)
+        assert trained.model.get_layer("attended").compute_dtype == expected
+        assert trained.config.training.precision == expected
 
 
 def test_missing_directory(tmp_path):
@@ -176,7 +177,7 @@ def test_threshold_of_a_run(run):
 )
 @given(data=st.data())
 def test_flipped_bits_in_the_weights_load_or_are_refused(
-    trained, tmp_path, quick, data
+    trained, tmp_path, built_model, data
 ):
     content = bytearray((trained.directory / "weights.npz").read_bytes())
     place = data.draw(st.integers(0, len(content) - 1))
@@ -184,7 +185,7 @@ def test_flipped_bits_in_the_weights_load_or_are_refused(
     run = Run(tmp_path)
     run.weights_path.write_bytes(content)
     try:
-        run.load_model(None, None)
+        run.load_weights(built_model)
     except UserError as error:
         assert "weights.npz" in str(error)  # noqa: PT017
 
@@ -286,7 +287,7 @@ def test_frozen_vectors_come_from_the_vocabulary_and_are_not_stored_twice(
     vocabulary.save(run.vocabulary_directory)
     run.save_weights(model)
     assert all(array.shape != (5, 3) for array in stored_arrays(run).values())
-    again = Reader.load(run.directory).model
+    again = run.load().model
     for one, other in zip(model.get_weights(), again.get_weights(), strict=True):
         np.testing.assert_array_equal(one, other)
 

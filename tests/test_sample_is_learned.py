@@ -16,7 +16,7 @@ from qanet.datasets.features import build_features
 from qanet.datasets.sources import load_examples
 from qanet.evaluation.evaluator import evaluate
 from qanet.reader import Reader
-from qanet.run import Run, build_run_model
+from qanet.run import Run, TrainedModel, build_run_model
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,8 @@ def test_training_on_the_sample_reaches_85_f1_on_dev(learned):
 def test_untrained_model_scores_below_15_f1_on_dev(learned):
     config, vocabulary = learned.load_config(), learned.load_vocabulary()
     keras.utils.set_random_seed(1)
-    reader = Reader(build_run_model(config, vocabulary), vocabulary, config)
+    model = build_run_model(config, vocabulary)
+    reader = Reader.of(TrainedModel(model, vocabulary, config))
     examples = load_examples(config.data.dev, "dev").examples
     metrics = evaluate(reader, examples, build_features(examples)).metrics
     assert metrics["total"] == len(examples)

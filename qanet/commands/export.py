@@ -47,7 +47,7 @@ def _run(options: argparse.Namespace) -> None:
 
     import keras
 
-    from qanet.reader import Reader
+    from qanet.run import Run
 
     if keras.backend.backend() != "tensorflow":
         raise UserError(
@@ -55,7 +55,7 @@ def _run(options: argparse.Namespace) -> None:
             "set KERAS_BACKEND=tensorflow"
         )
     # Whatever it was trained in: the runtimes of devices have no bfloat16.
-    reader = Reader.load(options.model, precision="float32")
+    trained = Run(options.model).load(precision="float32")
     try:
         options.output.parent.mkdir(parents=True, exist_ok=True)
         # Whole or not at all: made beside its place, then renamed.
@@ -63,7 +63,7 @@ def _run(options: argparse.Namespace) -> None:
             made = Path(temporary) / "export"
             made.mkdir()
             with _quiet_converters():
-                _exporter(options.format)(reader, made)
+                _exporter(options.format)(trained, made)
             made.rename(options.output)
     except OSError as error:
         raise UserError(

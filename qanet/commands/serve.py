@@ -54,13 +54,13 @@ def _run(options: argparse.Namespace) -> None:
         load_keras()
 
         from qanet.reader import Reader
-        from qanet.serving.any_shape import any_shape_reader
+        from qanet.run import Run
         from qanet.serving.connections import make_server
-        from qanet.serving.explanation import Explainer
         from qanet.serving.server import make_app
 
-        reader = any_shape_reader(Reader.load(options.model))
-        app = make_app(reader, Explainer(reader), batch_size=options.batch_size)
+        trained = Run(options.model).load()
+        reader = Reader.of(trained, as_they_come=True)
+        app = make_app(reader, trained, batch_size=options.batch_size)
         host, port = bound.getsockname()[:2]
         say(f"loading {options.model}; then at http://{host}:{port}", flush=True)
         make_server(app, log.level).run(sockets=[bound])

@@ -17,18 +17,18 @@ from tensorflow.python.framework.convert_to_constants import (
 
 from qanet.errors import UserError
 from qanet.files import write_file
-from qanet.reader import Reader
+from qanet.run import TrainedModel
 
 OPSET = 18
 
 
-def export_litert(reader: Reader, directory: Path) -> None:
+def export_litert(trained: TrainedModel, directory: Path) -> None:
     """Writes `model.tflite` and, with 8-bit weights, `model.int8.tflite`.
 
     Their signature `serving_default` reads one question of any length.
     """
     with tempfile.TemporaryDirectory() as temporary:
-        _save_frozen(reader.model, temporary)
+        _save_frozen(trained.model, temporary)
         for name, optimizations in (
             ("model.tflite", []),
             ("model.int8.tflite", [tf.lite.Optimize.DEFAULT]),
@@ -37,10 +37,10 @@ def export_litert(reader: Reader, directory: Path) -> None:
             converter.optimizations = optimizations
             data = converter.convert()
             write_file(directory / name, lambda file, data=data: file.write(data))
-    reader.vocabulary.save_words(directory)
+    trained.vocabulary.save_words(directory)
 
 
-def export_onnx(reader: Reader, directory: Path) -> None:
+def export_onnx(trained: TrainedModel, directory: Path) -> None:
     """Writes `model.onnx`, which reads batches of any size and length.
 
     Raises:
@@ -52,19 +52,19 @@ def export_onnx(reader: Reader, directory: Path) -> None:
         raise UserError("ONNX files need tf2onnx: pip install 'qanet[onnx]'") from None
     inputs = {
         name: keras.InputSpec(dtype=tensor.dtype, shape=tensor.shape, name=name)
-        for name, tensor in reader.model.input.items()
+        for name, tensor in trained.model.input.items()
     }
     with warnings.catch_warnings():
         # Keras makes up for what tf2onnx still takes for NumPy's.
         warnings.simplefilter("ignore", FutureWarning)
-        reader.model.export(
+        trained.model.export(
             str(directory / "model.onnx"),
             format="onnx",
             verbose=False,
             input_signature=[inputs],
             opset_version=OPSET,
         )
-    reader.vocabulary.save_words(directory)
+    trained.vocabulary.save_words(directory)
 
 
 def _save_frozen(model: keras.Model, directory: str) -> None:

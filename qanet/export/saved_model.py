@@ -14,7 +14,7 @@ from qanet.datasets.windows import READING_QUESTION, READING_WINDOW
 from qanet.export.span_graph import best_spans
 from qanet.export.text_graph import Tokenizer, Tokens, Words, WordTable
 from qanet.models.words import above_embedding, word_embedding
-from qanet.reader import Reader
+from qanet.run import TrainedModel
 
 STRIDE = READING_WINDOW // 2
 
@@ -61,19 +61,19 @@ class StringReader(tf.Module):
     """A reader whose every step is a TensorFlow operation.
 
     Args:
-        reader: the reader to take over.
+        trained: the model to take over.
     """
 
-    def __init__(self, reader: Reader):
+    def __init__(self, trained: TrainedModel):
         super().__init__()
         # For `tensors`: what is saved holds its weights.
-        self.model = reader.model
-        self.limit = reader.config.data.answer_limit
-        self.knows_no_answer = reader.config.data.no_answer
-        self.threshold = reader.threshold
+        self.model = trained.model
+        self.limit = trained.config.data.answer_limit
+        self.knows_no_answer = trained.config.data.no_answer
+        self.threshold = trained.threshold
         self.tokenizer = Tokenizer()
-        self.table = WordTable(reader.vocabulary, word_embedding(reader.model))
-        self.reading = above_embedding(reader.model)
+        self.table = WordTable(trained.vocabulary, word_embedding(trained.model))
+        self.reading = above_embedding(trained.model)
 
     def answer(self, context, question, top_k) -> dict[str, tf.Tensor]:
         """The answers to questions.
@@ -213,13 +213,13 @@ class StringReader(tf.Module):
         return Words(*map(placed, self.table(chosen))), real
 
 
-def export_saved_model(reader: Reader, directory: Path) -> None:
+def export_saved_model(trained: TrainedModel, directory: Path) -> None:
     """Writes a SavedModel.
 
     Its signature `serving_default` is `StringReader.answer`; `tensors` maps the model's
     own inputs to its logits.
     """
-    module = StringReader(reader)
+    module = StringReader(trained)
 
     @tf.function(
         input_signature=[
@@ -233,11 +233,11 @@ def export_saved_model(reader: Reader, directory: Path) -> None:
 
     @tf.function
     def tensors(**inputs):
-        return reader.model(inputs, training=False)
+        return trained.model(inputs, training=False)
 
     inputs = {
         name: tf.TensorSpec(tensor.shape, tensor.dtype, name=name)
-        for name, tensor in reader.model.input.items()
+        for name, tensor in trained.model.input.items()
     }
     tf.saved_model.save(
         module,

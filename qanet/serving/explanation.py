@@ -10,9 +10,9 @@ from qanet.datasets.features import build_features
 from qanet.datasets.plans import plan_reading_any_shape
 from qanet.datasets.squad import Example
 from qanet.datasets.windows import reading_windows
+from qanet.models.prediction import any_shape
 from qanet.models.registry import MODELS
-from qanet.reader import Reader
-from qanet.serving.any_shape import any_shape
+from qanet.run import TrainedModel
 from qanet.text.tokenizer import token_spans
 
 # Digits that are told of a probability.
@@ -52,21 +52,19 @@ class AttentionWeights(keras.layers.Layer):
 
 
 class Explainer:
-    """Explains the answers of a reader.
+    """Explains the answers of a trained model.
 
     Args:
-        reader: the reader; its model offers its attention.
+        trained: the model, which offers its attention.
     """
 
-    def __init__(self, reader: Reader):
-        self.reader = reader
-        layer = reader.model.get_layer(MODELS[reader.config.model.name].attention)
+    def __init__(self, trained: TrainedModel):
+        self.vocabulary = trained.vocabulary
+        model = trained.model
+        layer = model.get_layer(MODELS[trained.config.model.name].attention)
         attention = AttentionWeights(layer)(*layer.input)
-        self.predict = any_shape(
-            keras.Model(
-                reader.model.input, reader.model.output | {"attention": attention}
-            )
-        )
+        model = keras.Model(model.input, model.output | {"attention": attention})
+        self.predict = any_shape(model) or model.predict_on_batch
 
     def explain(self, question: str, passage: str) -> Explanation:
         """Explains the answer to one question.
@@ -77,7 +75,7 @@ class Explainer:
         """
         features = build_features([Example("", question, passage, ())])
         windows = reading_windows(features, np.arange(1))
-        table = self.reader.vocabulary.table(features.words)
+        table = self.vocabulary.table(features.words)
         (batch,) = plan_reading_any_shape(windows, features.question_lengths, 1)
         outputs = self.predict(BatchMaker(features, table, windows).inputs(batch))
         passage_tokens = [list(span) for span in token_spans(passage)]

@@ -83,7 +83,7 @@ class ModelInformation(BaseModel):
 
     name: str
     version: str = Field(description="of this package")
-    parameters: int
+    parameters: int | None = Field(description="null where it cannot be told")
     words: int = Field(description="words that have a vector")
     max_answer_tokens: int
     no_answer: bool = Field(description="whether it can say that there is no answer")

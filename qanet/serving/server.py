@@ -17,9 +17,12 @@ from typing import NamedTuple
 
 from fastapi import FastAPI, Request
 from fastapi.responses import FileResponse
+from starlette.exceptions import HTTPException
 
 from qanet import __version__
+from qanet.models.registry import MODELS
 from qanet.reader import Reader
+from qanet.run import TrainedModel
 from qanet.serving.batching import Batcher
 from qanet.serving.explanation import Explainer
 from qanet.serving.limits import (
@@ -65,7 +68,7 @@ class Job(NamedTuple):
 
 def make_app(
     reader: Reader,
-    explainer: Explainer,
+    model: TrainedModel | None = None,
     limits: Limits = Limits(),
     batch_size: int = 32,
 ) -> FastAPI:
@@ -73,7 +76,8 @@ def make_app(
 
     Args:
         reader: answers the questions.
-        explainer: explains its answers.
+        model: what the reader computes with, where that is at hand: if it offers its
+            attention, answers are explained.
         limits: what a client may ask.
         batch_size: the most questions that are read together.
     """
@@ -90,6 +94,10 @@ def make_app(
                 results[i] = answers
         return results
 
+    explainer = None
+    if model and MODELS[model.config.model.name].attention:
+        explainer = Explainer(model)
+
     def explain_all(jobs):
         return [explainer.explain(*job) for job in jobs]
 
@@ -102,7 +110,8 @@ def make_app(
         # The first question compiles; no client should wait for that.
         ready = "Is it ready?", "It is ready."
         reader.answer(*ready)
-        explainer.explain(*ready)
+        if explainer:
+            explainer.explain(*ready)
         batcher.start()
         explaining.start()
         yield
@@ -150,9 +159,11 @@ def make_app(
             ]
         )
 
-    @app.post("/v1/explain", responses=errors)
+    @app.post("/v1/explain", responses=errors | {404: {"model": ErrorBody}})
     async def explain(asked: Asked) -> Explained:
         """What the answer to one question on one short passage comes from."""
+        if not explainer:
+            raise HTTPException(404, "this reader does not tell why it answers so")
         check_explained(asked, limits)
         job = explaining.submit([(asked.question, asked.passage)])
         (explanation,) = await in_time(job, limits)
@@ -160,12 +171,12 @@ def make_app(
 
     @app.head("/v1/model", include_in_schema=False)
     @app.get("/v1/model")
-    async def model() -> ModelInformation:
+    async def information() -> ModelInformation:
         """What the reader is, and what it may be asked."""
         return ModelInformation(
             name=reader.config.model.name,
             version=__version__,
-            parameters=reader.model.count_params(),
+            parameters=model.model.count_params() if model else None,
             words=len(reader.vocabulary.words),
             max_answer_tokens=reader.config.data.answer_limit,
             no_answer=reader.config.data.no_answer,

@@ -61,7 +61,7 @@ class Trainer:
         self.sizes = embedding_sizes(config, data.vocabulary)
         self.train = distribution.training(self.model)
         self.reader = Reader(
-            self.model, data.vocabulary, config, distribution.predictor(self.model)
+            distribution.predictor(self.model), data.vocabulary, config
         )
         self.trainable_parameters = sum(
             math.prod(variable.shape) for variable in self.model.trainable_variables

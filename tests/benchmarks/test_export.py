@@ -7,25 +7,25 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from qanet.reader import Reader
+from qanet.run import Run
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "export.py"
 
 
 @pytest.fixture
-def script(monkeypatch, trained_reader, tmp_path):
+def script(monkeypatch, trained_model, trained_reader, tmp_path):
     """The script's names; ONNX says something else, and so does one answer."""
     names = runpy.run_path(str(SCRIPT))["main"].__globals__
-    monkeypatch.setattr(Reader, "load", lambda run, precision: trained_reader)
+    monkeypatch.setattr(Run, "load", lambda run, precision: trained_model)
     path = tmp_path / "file"
     path.write_bytes(bytes(2**20))
 
-    def export_forms(reader, directory, forms=names["FORMS"]):
+    def export_forms(trained, directory, forms=names["FORMS"]):
         return dict.fromkeys(forms, path)
 
     def other(path):
         def predict(inputs):
-            outputs = trained_reader.model.predict_on_batch(inputs)
+            outputs = trained_reader.predict(inputs)
             return {name: value * 0 + np.float32(7) for name, value in outputs.items()}
 
         return predict

@@ -11,6 +11,7 @@ from qanet.datasets.features import build_features
 from qanet.datasets.squad import Example
 from qanet.decoding import decide
 from qanet.export import saved_model
+from qanet.reader import Reader
 
 QUESTION = "Where does Zoë live?"
 CONTEXTS = [
@@ -60,9 +61,9 @@ def check(found, expected):
 
 
 @pytest.fixture(scope="module")
-def exported(trained_reader, tmp_path_factory):
+def exported(trained_model, tmp_path_factory):
     directory = tmp_path_factory.mktemp("exported") / "1"
-    saved_model.export_saved_model(trained_reader, directory)
+    saved_model.export_saved_model(trained_model, directory)
     return directory
 
 
@@ -96,10 +97,10 @@ def served(door, tmp_path):
     return serve
 
 
-@pytest.mark.parametrize("name", ["trained_reader", "doubting_reader"])
+@pytest.mark.parametrize("name", ["trained_model", "doubting_model"])
 def test_long_contexts_are_read_in_windows(name, request, monkeypatch):
     """Several windows a context, several batches of windows."""
-    reader = request.getfixturevalue(name)
+    trained = request.getfixturevalue(name)
     monkeypatch.setattr(windows, "READING_WINDOW", 20)
     monkeypatch.setattr(saved_model, "READING_WINDOW", 20)
     monkeypatch.setattr(saved_model, "STRIDE", 10)
@@ -109,18 +110,20 @@ def test_long_contexts_are_read_in_windows(name, request, monkeypatch):
     contexts = [" ".join(words[:n]) for n in (1, 8, 9, 14, 15, 16, 22, 23, len(words))]
     pairs = [(context, QUESTION) for context in contexts]
 
-    found = saved_model.StringReader(reader).answer(
+    found = saved_model.StringReader(trained).answer(
         *(tf.constant(column) for column in zip(*pairs, strict=True)), tf.constant(4)
     )
 
     found = {name: value.numpy().tolist() for name, value in found.items()}
     found["answer"] = [[text.decode() for text in row] for row in found["answer"]]
-    check(found, from_reader(reader, pairs, 4))
+    check(found, from_reader(Reader.of(trained), pairs, 4))
 
 
-def test_no_answer_is_said_in_a_process_of_its_own(doubting_reader, tmp_path, served):
+def test_no_answer_is_said_in_a_process_of_its_own(
+    doubting_model, doubting_reader, tmp_path, served
+):
     directory = tmp_path / "1"
-    saved_model.export_saved_model(doubting_reader, directory)
+    saved_model.export_saved_model(doubting_model, directory)
     pairs = [(context, QUESTION) for context in CONTEXTS]
     columns = [list(column) for column in zip(*pairs, strict=True)]
 
@@ -134,8 +137,8 @@ def test_no_answer_is_said_in_a_process_of_its_own(doubting_reader, tmp_path, se
     check(several, from_reader(doubting_reader, pairs, 3))
 
 
-def test_tensors_give_the_logits(exported, trained_reader):
-    model = trained_reader.model
+def test_tensors_give_the_logits(exported, trained_model):
+    model = trained_model.model
     rng = np.random.default_rng(3)
     inputs = {}
     for name, tensor in model.input.items():

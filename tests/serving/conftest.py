@@ -42,10 +42,9 @@ def serving():
 
 
 @pytest.fixture(scope="module")
-def address(trained_reader, serving):
+def address(trained_model, trained_reader, serving):
     """A server of a reader."""
-    from qanet.serving.explanation import Explainer
     from qanet.serving.server import make_app
 
-    with serving(make_app(trained_reader, Explainer(trained_reader))) as (place, _):
+    with serving(make_app(trained_reader, trained_model)) as (place, _):
         yield f"http://127.0.0.1:{place[1]}"

@@ -28,15 +28,12 @@ class Ready:
     def answer(self, question, context):
         return Answer("", 0, 0, 0.0)
 
-    def explain(self, question, passage):
-        return None
-
     def answer_many(self, pairs, top_k, max_answer_tokens):
         return [[Answer(question, 0, 1, 1.0)] for question, _ in pairs]
 
 
 def app_with(**limits):
-    return make_app(Ready(), Ready(), replace(Limits(), **limits))
+    return make_app(Ready(), limits=replace(Limits(), **limits))
 
 
 @pytest.fixture
@@ -141,7 +138,7 @@ def test_work_may_take_longer_than_a_head(serving, monkeypatch):
             return super().answer_many(*asked)
 
     monkeypatch.setattr("qanet.serving.connections.Connection", Noting)
-    with serving(make_app(Slow(), Slow())) as (place, _):
+    with serving(make_app(Slow())) as (place, _):
         assert status(place) == 200
 
 

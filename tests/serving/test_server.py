@@ -17,9 +17,8 @@ from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from qanet.decoding import Answer
-from qanet.serving.any_shape import any_shape_reader
+from qanet.reader import Reader
 from qanet.serving.batching import Batcher
-from qanet.serving.explanation import Explainer, Explanation
 from qanet.serving.limits import Limits
 from qanet.serving.server import make_app
 from qanet.text.tokenizer import token_spans
@@ -40,10 +39,8 @@ ASKED = {"questions": ["Who?"], "passages": ["Anna Kov in Rome."]}
 
 
 @pytest.fixture(scope="module")
-def client(trained_reader):
-    with TestClient(
-        make_app(trained_reader, Explainer(trained_reader), LIMITS)
-    ) as client:
+def client(trained_model, trained_reader):
+    with TestClient(make_app(trained_reader, trained_model, LIMITS)) as client:
         yield client
 
 
@@ -117,6 +114,16 @@ def test_explanation_is_that_of_the_reader_s_model(client, trained_reader):
     np.testing.assert_allclose(attention.sum(axis=1), 1, atol=1e-3)
 
 
+def test_a_reader_of_which_only_the_logits_are_known(trained_reader):
+    """It answers, and does not say why."""
+    asked = {"question": "Where does Zoë live?", "passage": "Zoë lives in Rome."}
+    with TestClient(make_app(trained_reader)) as client:
+        assert client.post("/v1/answer", json=ASKED).status_code == 200
+        explained = client.post("/v1/explain", json=asked)
+        assert client.get("/v1/model").json()["parameters"] is None
+    check_error(explained, 404, "not_found", "does not tell why")
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -130,24 +137,24 @@ def test_explanation_of_what_is_too_long(client, change, words):
     check_error(response, 422, "invalid", *words)
 
 
-def test_what_would_not_fit_into_memory_is_refused(trained_reader):
+def test_what_would_not_fit_into_memory_is_refused(trained_model, trained_reader):
     """By the limits that a server has."""
     long = "q " * 2000
-    with TestClient(make_app(trained_reader, Explainer(trained_reader))) as client:
+    with TestClient(make_app(trained_reader, trained_model)) as client:
         asked = client.post("/v1/answer", json=ASKED | {"questions": ["Who?", long]})
         explained = client.post("/v1/explain", json={"question": long, "passage": "a"})
     check_error(asked, 422, "invalid", "questions.1", "2000", "1000 words and signs")
     check_error(explained, 422, "invalid", "question", "2000")
 
 
-def test_everything_is_compiled_before_the_first_request(trained_reader, monkeypatch):
-    layer, traced = trained_reader.model.get_layer("embedding"), []
+def test_everything_is_compiled_before_the_first_request(trained_model, monkeypatch):
+    layer, traced = trained_model.model.get_layer("embedding"), []
     call = layer.call
     monkeypatch.setattr(
         layer, "call", lambda *a, **k: traced.append(1) or call(*a, **k)
     )
-    reader = any_shape_reader(trained_reader)
-    with TestClient(make_app(reader, Explainer(reader))) as client:
+    reader = Reader.of(trained_model, as_they_come=True)
+    with TestClient(make_app(reader, trained_model)) as client:
         # Of the context and of the question, by each of the two.
         assert len(traced) == 4
         asked = {"question": "Where does Zoë live?", "passage": "Zoë lives in Rome."}
@@ -165,11 +172,11 @@ def test_the_page_loads_nothing_from_elsewhere(client):
     assert client.get("/docs").status_code == 404
 
 
-def test_no_answer_is_an_empty_one(doubting_reader):
+def test_no_answer_is_an_empty_one(doubting_model, doubting_reader):
     passage = "Zoë lives in São Paulo."
     asked = {"question": "Where does Bo’ live?", "passage": passage}
     body = {"questions": [asked["question"]], "passages": [passage], "top_k": 50}
-    app = make_app(doubting_reader, Explainer(doubting_reader))
+    app = make_app(doubting_reader, doubting_model)
 
     with TestClient(app) as client:
         (found,) = client.post("/v1/answer", json=body).json()["answers"]
@@ -187,10 +194,10 @@ def test_no_answer_is_an_empty_one(doubting_reader):
     assert len(told["start"]) == len(told["end"]) == 6
 
 
-def test_model_and_health(client, trained_reader):
+def test_model_and_health(client, trained_model):
     told = client.get("/v1/model").json()
     assert not told["no_answer"]
-    assert told["parameters"] == trained_reader.model.count_params()
+    assert told["parameters"] == trained_model.model.count_params()
     assert told["max_answer_tokens"] == 4
     assert told["limits"]["pairs"] == LIMITS.pairs
     assert client.get("/healthz").json() == {"status": "ok"}
@@ -293,9 +300,6 @@ class Slow:
     def answer(self, question, context):
         return Answer("", 0, 0, 0.0)
 
-    def explain(self, question, passage):
-        return Explanation([], [], [], [], [])
-
     def answer_many(self, pairs, top_k, max_answer_tokens):
         self.asked.append(len(pairs))
         self.at_work.set()
@@ -307,7 +311,7 @@ class Slow:
 
 def test_too_many_at_a_time_are_refused_and_the_others_finished():
     reader, accepted = Slow(), []
-    with TestClient(make_app(reader, reader, replace(LIMITS, pending=1))) as client:
+    with TestClient(make_app(reader, limits=replace(LIMITS, pending=1))) as client:
         ask = threading.Thread(
             target=lambda: accepted.append(client.post("/v1/answer", json=ASKED))
         )
@@ -326,7 +330,7 @@ def test_too_many_at_a_time_are_refused_and_the_others_finished():
 
 def test_what_takes_too_long_is_given_up():
     reader = Slow()
-    with TestClient(make_app(reader, reader, replace(LIMITS, seconds=0.05))) as client:
+    with TestClient(make_app(reader, limits=replace(LIMITS, seconds=0.05))) as client:
         for _ in range(2):
             late = client.post("/v1/answer", json=ASKED)
             check_error(late, 503, "overloaded", "0.05 seconds")
@@ -339,7 +343,7 @@ def test_what_takes_too_long_is_given_up():
 def test_a_failure_tells_the_client_nothing_of_the_inside(caplog):
     reader = Slow()
     reader.go_on.set()
-    app = make_app(reader, reader, LIMITS)
+    app = make_app(reader, limits=LIMITS)
     with TestClient(app, raise_server_exceptions=False) as client:
         failed = client.post("/v1/answer", json=ASKED | {"questions": ["fail"]})
         check_error(failed, 500, "internal")
@@ -371,7 +375,7 @@ def ask_together(client, reader, bodies, monkeypatch):
 
 def test_a_failure_does_not_reach_the_neighbours(monkeypatch):
     reader = Slow()
-    app = make_app(reader, reader, replace(LIMITS, pending=9))
+    app = make_app(reader, limits=replace(LIMITS, pending=9))
     with TestClient(app, raise_server_exceptions=False) as client:
         bodies = [ASKED | {"questions": [text]} for text in ("a", "fail", "b")]
         responses = ask_together(client, reader, bodies, monkeypatch)
@@ -382,7 +386,7 @@ def test_a_failure_does_not_reach_the_neighbours(monkeypatch):
 
 def test_a_batch_costs_no_more_than_one_request_may(monkeypatch):
     reader = Slow()
-    with TestClient(make_app(reader, reader, replace(LIMITS, pending=9))) as client:
+    with TestClient(make_app(reader, limits=replace(LIMITS, pending=9))) as client:
         bodies = [{"questions": ["a"], "passages": ["b " * 99]}] * 3
         responses = ask_together(client, reader, bodies, monkeypatch)
     assert [response.status_code for response in responses] == [200] * 3
@@ -393,7 +397,7 @@ def test_a_batch_costs_no_more_than_one_request_may(monkeypatch):
 def test_questions_with_equal_settings_are_read_together():
     reader = Slow()
     reader.go_on.set()
-    with TestClient(make_app(reader, reader, LIMITS)) as client:
+    with TestClient(make_app(reader, limits=LIMITS)) as client:
         client.post("/v1/answer", json=ASKED | {"questions": ["a", "b", "c"]})
     assert reader.asked == [3]
 

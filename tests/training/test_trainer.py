@@ -65,12 +65,14 @@ def configure(trainer, **settings):
 
 
 @pytest.fixture
-def scores(monkeypatch):
+def scores(monkeypatch, compiled_trainer):
     """Evaluations give these F1, one after the other, and keep what they saw."""
     seen = SimpleNamespace(f1=[], weights=[], questions=[])
 
+    model = compiled_trainer.trainer.model
+
     def evaluate(reader, examples, features, questions=0, **options):
-        seen.weights.append(weights_of(reader.model))
+        seen.weights.append(weights_of(model))
         seen.questions.append((len(examples), questions))
         f1 = seen.f1[len(seen.weights) - 1]
         if isinstance(f1, BaseException):

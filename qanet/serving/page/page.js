@@ -216,10 +216,11 @@ async function ask() {
     const why = await request("v1/explain", asked);
     if (mine === latest) explain("", why);
   } catch ({ status }) {
-    const note =
-      status === 422
-        ? "The passage is too long to show why the reader answers so."
-        : "Why the reader answers so cannot be shown now.";
+    const notes = {
+      404: "",
+      422: "The passage is too long to show why the reader answers so.",
+    };
+    const note = notes[status] ?? "Why the reader answers so cannot be shown now.";
     if (mine === latest) explain(note);
   }
 }
@@ -241,8 +242,10 @@ find("passage").addEventListener("keydown", (event) => {
 });
 request("v1/model")
   .then(({ name, parameters, words }) => {
-    const numbers = [parameters, words].map((number) => number.toLocaleString("en"));
-    find("model").textContent = `Reader: ${name}, ${numbers[0]} parameters, ${numbers[1]} words`;
+    const counted = (number, what) =>
+      number === null ? "" : `, ${number.toLocaleString("en")} ${what}`;
+    find("model").textContent =
+      `Reader: ${name}${counted(parameters, "parameters")}${counted(words, "words")}`;
   })
   .catch(() => {}); // Whoever asks is told.
 // An example to begin with, but for what the browser has kept from before.

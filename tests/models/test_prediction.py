@@ -1,9 +1,10 @@
-"""Tests of qanet.serving.any_shape."""
+"""Tests of qanet.models.prediction."""
 
 import numpy as np
 import pytest
 
-from qanet.serving.any_shape import any_shape, any_shape_reader
+from qanet.models.prediction import any_shape
+from qanet.reader import Reader
 
 PAIRS = [
     ("Where does Zoë live?", "Zoë lives in São Paulo."),
@@ -13,9 +14,9 @@ PAIRS = [
 
 
 def test_it_says_what_the_model_says_and_is_traced_once(
-    trained_reader, monkeypatch, rng
+    trained_model, monkeypatch, rng
 ):
-    model = trained_reader.model
+    model = trained_model.model
     layer, traced = model.get_layer("embedding"), []
     call = layer.call
     monkeypatch.setattr(
@@ -38,12 +39,12 @@ def test_it_says_what_the_model_says_and_is_traced_once(
             np.testing.assert_allclose(found[name], expected[name], atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["trained_reader", "doubting_reader"])
+@pytest.mark.parametrize("name", ["trained_model", "doubting_model"])
 def test_the_reader_answers_as_before(name, request):
-    reader = request.getfixturevalue(name)
-    expected = reader.answer_many(PAIRS, 3)
+    trained = request.getfixturevalue(name)
+    expected = Reader.of(trained).answer_many(PAIRS, 3)
 
-    found = any_shape_reader(reader).answer_many(PAIRS, 3)
+    found = Reader.of(trained, as_they_come=True).answer_many(PAIRS, 3)
 
     for some, wanted in zip(found, expected, strict=True):
         assert [(a.start, a.end) for a in some] == [(a.start, a.end) for a in wanted]
