@@ -68,8 +68,7 @@ from qanet.models.qanet import build_qanet
 from qanet.models.registry import forward_flops
 from qanet.run import POLICIES, precision
 from qanet.training.distribution import make_distribution
-from qanet.training.optimizer import regularise
-from qanet.training.trainer import compile_model
+from qanet.training.trainer import reading_learner
 
 GROUPS = 5
 # Title, width and format; a negative width aligns to the left.
@@ -254,12 +253,10 @@ class Benchmark:
         question = config.data.question_limit
         with precision(kind):
             model = build_qanet(config.model, SIZES, encoder)
-        regularise(model, config.training.l2)
-        compile_model(model, config)
         planned = PlannedBatch(np.arange(batch), length, question)
         maker = RandomBatches(planned)
         predict = prediction(model, maker.inputs(planned))
-        training = make_distribution(config).training(model)
+        training = make_distribution(config).training(reading_learner(model, config))
 
         def train(count):
             return training(maker, [planned] * count)

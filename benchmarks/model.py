@@ -18,14 +18,18 @@ from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
+from types import SimpleNamespace
+
 import keras
+import numpy as np
 from timing import SIZES, matrix_rate, median_seconds, random_batch
 
 from qanet.config import Config, load_preset
+from qanet.datasets.plans import PlannedBatch
 from qanet.files import write_text
 from qanet.models.registry import build_model, forward_flops
-from qanet.training.optimizer import regularise
-from qanet.training.trainer import compile_model
+from qanet.training.distribution import make_distribution
+from qanet.training.trainer import reading_learner
 
 SHAPES = ((8, 400), (32, 160), (1, 160))
 QUESTION_LENGTH = 24
@@ -35,14 +39,20 @@ MATRIX = 2048
 def measure(config: Config, batch: int, length: int, seconds: float) -> list[dict]:
     """Training and inference at one shape."""
     model = build_model(config.model, SIZES)
-    regularise(model, config.training.l2)
-    compile_model(model, config)
     inputs, targets = random_batch(batch, length, QUESTION_LENGTH)
+    maker = SimpleNamespace(inputs=lambda batch: inputs, targets=lambda batch: targets)
+    planned = PlannedBatch(np.arange(batch), length, QUESTION_LENGTH)
+    training = make_distribution(config).training(reading_learner(model, config))
+
+    def step():
+        ((loss, _),) = training(maker, [planned])
+        return float(loss)
+
     flops = batch * forward_flops(config.model, SIZES, length, QUESTION_LENGTH)
     modes = {
         # A training step computes the products three times: forward, and backward to
         # both factors.
-        "training": (lambda: model.train_on_batch(inputs, targets), 3 * flops),
+        "training": (step, 3 * flops),
         "inference": (lambda: model.predict_on_batch(inputs), flops),
     }
     rows = []

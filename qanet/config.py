@@ -108,7 +108,11 @@ class TrainingConfig(Section):
         decay: after warm-up, keep the rate (`constant`), let it fall to zero along a
             `cosine`, or keep it and let it fall to zero on a straight line over the
             last quarter of the steps (`trapezoid`).
-        beta_1, beta_2, epsilon: Adam's constants.
+        optimizer: `adam`, `adamw`, `adamax` or `adadelta`.
+        beta_1, beta_2, epsilon: the optimizer's constants; `beta_2` is also Adadelta's
+            decay (rho).
+        weight_decay: decay of the matrices under `adamw`, as a part of the rate
+            (Loshchilov and Hutter, 2019).
         clip_norm: upper bound of the gradient's global norm.
         l2: weight of the L2 penalty on matrices (not on biases and norm scales).
         label_noise: probability that an answer whose words stand several times in its
@@ -131,9 +135,11 @@ class TrainingConfig(Section):
     warmup_steps: Count = 1000
     warmup: Literal["linear", "logarithmic"] = "linear"
     decay: Literal["constant", "cosine", "trapezoid"] = "cosine"
+    optimizer: Literal["adam", "adamw", "adamax", "adadelta"] = "adam"
     beta_1: Rate = 0.8
     beta_2: Rate = 0.999
     epsilon: PositiveFloat = 1e-7
+    weight_decay: NonNegativeFloat = 0.01
     clip_norm: PositiveFloat = 5.0
     l2: NonNegativeFloat = 3e-7
     label_noise: Rate = 0.0

@@ -443,7 +443,7 @@ def compiled_trainer(tiny_config, training_data, tmp_path_factory):
     directory = tmp_path_factory.mktemp("trainer")
     distribution = make_distribution(tiny_config)
     trainer = Trainer(tiny_config, training_data, Run(directory), distribution)
-    save_checkpoint(directory / "start", trainer.model, Progress())
+    save_checkpoint(directory / "start", trainer.learner.state, Progress())
     return SimpleNamespace(
         trainer=trainer,
         start=directory / "start",
@@ -470,7 +470,7 @@ def rewind(compiled_trainer):
 
     def restore():
         trainer = compiled_trainer.trainer
-        assert restore_checkpoint(compiled_trainer.start, trainer.model)
+        assert restore_checkpoint(compiled_trainer.start, trainer.learner.state)
         trainer.progress = Progress()
 
     return restore

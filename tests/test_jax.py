@@ -10,7 +10,7 @@ import keras
 import pytest
 
 ROOT = Path(__file__).parents[1]
-TRAINING = ("checkpoint", "distribution", "loss", "optimizer", "trainer")
+TRAINING = ("checkpoint", "distribution", "learner", "loss", "optimizer", "trainer")
 KILLED = "test_run_killed_with_signal_9_resumes_bit_for_bit"
 
 

@@ -1,5 +1,6 @@
 """Resumable states of a training: written atomically, damaged ones recognised."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -7,9 +8,12 @@ import keras
 
 from qanet.errors import UserError
 from qanet.files import DamagedFile, pack_json, read_arrays, unpack_json
-from qanet.weights import assign_variables, save_variables, training_variables
+from qanet.weights import assign_variables, save_variables
 
 KEPT = 2
+
+# All that a training changes, by name.
+Variables = Mapping[str, keras.Variable]
 
 
 @dataclass
@@ -31,11 +35,11 @@ class Progress:
     history: list[dict[str, float]] = field(default_factory=list)
 
 
-def save_checkpoint(directory: Path, model: keras.Model, progress: Progress) -> None:
+def save_checkpoint(directory: Path, variables: Variables, progress: Progress) -> None:
     """Writes `step-N.npz` and removes all but the newest few and parts of files."""
     state = pack_json(asdict(progress))
     path = directory / f"step-{progress.step:08d}.npz"
-    save_variables(path, training_variables(model), progress=state)
+    save_variables(path, variables, progress=state)
     for old in _checkpoints(directory)[KEPT:]:
         old.unlink()
     # What a process that was killed while it wrote has left.
@@ -43,7 +47,7 @@ def save_checkpoint(directory: Path, model: keras.Model, progress: Progress) -> 
         part.unlink()
 
 
-def restore_checkpoint(directory: Path, model: keras.Model) -> Progress | None:
+def restore_checkpoint(directory: Path, variables: Variables) -> Progress | None:
     """Restores the newest checkpoint that is whole.
 
     Returns:
@@ -58,7 +62,7 @@ def restore_checkpoint(directory: Path, model: keras.Model) -> Progress | None:
         try:
             arrays = read_arrays(path)
             progress = Progress(**unpack_json(arrays.pop("progress")))
-            assign_variables(training_variables(model), arrays)
+            assign_variables(variables, arrays)
             return progress
         except (OSError, DamagedFile, KeyError, TypeError, ValueError):
             continue

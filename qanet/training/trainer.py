@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterable
 
 import keras
-import numpy as np
 from keras import ops
 from tensorboardX import SummaryWriter
 from tqdm import tqdm
@@ -25,8 +24,8 @@ from qanet.reader import Reader
 from qanet.run import Run, build_run_model, embedding_sizes
 from qanet.training.checkpoint import Progress, restore_checkpoint, save_checkpoint
 from qanet.training.distribution import Distribution
+from qanet.training.learner import Learner, sum_of_losses
 from qanet.training.loss import span_loss
-from qanet.training.optimizer import AveragedAdam, averaged_weights, regularise
 
 # Seconds between two looks at the loss.
 LOOK_EVERY = 0.2
@@ -56,10 +55,9 @@ class Trainer:
         training = config.training
         keras.utils.set_random_seed(training.seed)
         self.model = build_run_model(config, data.vocabulary)
-        regularise(self.model, training.l2)
-        compile_model(self.model, config)
+        self.learner = reading_learner(self.model, config)
         self.sizes = embedding_sizes(config, data.vocabulary)
-        self.train = distribution.training(self.model)
+        self.train = distribution.training(self.learner)
         self.reader = Reader(
             distribution.predictor(self.model), data.vocabulary, config
         )
@@ -88,7 +86,7 @@ class Trainer:
         Raises:
             UserError: there are some, and none of them is whole.
         """
-        progress = restore_checkpoint(self.run.checkpoint_directory, self.model)
+        progress = restore_checkpoint(self.run.checkpoint_directory, self.learner.state)
         if progress:
             self.progress = progress
         return progress is not None
@@ -126,7 +124,9 @@ class Trainer:
                         if name != "step":
                             writer.add_scalar(name, value, row["step"])
                     save_checkpoint(
-                        self.run.checkpoint_directory, self.model, self.progress
+                        self.run.checkpoint_directory,
+                        self.learner.state,
+                        self.progress,
                     )
 
     def _round(self, report: "ProgressBar") -> dict[str, float]:
@@ -140,7 +140,7 @@ class Trainer:
             training.steps,
         )
         plan = self.plan[first:last]
-        loss = self._train(plan, report)
+        loss, norm = self._train(plan, report)
         seconds = time.monotonic() - begin
         metrics = self._evaluate()
         progress.step = last
@@ -152,8 +152,8 @@ class Trainer:
             "steps_per_second": round(len(plan) / seconds, 3),
             "examples_per_second": round(len(plan) * training.batch_size / seconds, 1),
             "model_gflops": round(self._flops(plan) / seconds / 1e9, 1),
-            "learning_rate": _number(self.model.optimizer.learning_rate),
-            "gradient_norm": _number(self.model.optimizer.gradient_norm),
+            "learning_rate": self.learner.learning_rate,
+            "gradient_norm": norm,
             "loss": loss,
             "exact_match": metrics["exact_match"],
             "f1": metrics["f1"],
@@ -161,20 +161,26 @@ class Trainer:
         progress.history.append(row)
         return row
 
-    def _train(self, plan: list[PlannedBatch], report: "ProgressBar") -> float:
-        """Takes the steps of a plan; gives their mean loss."""
-        self.model.reset_metrics()
+    def _train(
+        self, plan: list[PlannedBatch], report: "ProgressBar"
+    ) -> tuple[float, float]:
+        """Takes the steps of a plan.
+
+        Returns:
+            Their mean loss, and the norm of the last gradient.
+        """
         report.begin_round(batch.context_length for batch in plan)
         # Closed at once when a step fails: then the variables have their values back.
-        with contextlib.closing(self.train(self.maker, plan)) as losses:
-            for loss in losses:
+        with contextlib.closing(self.train(self.maker, plan)) as steps:
+            for told in steps:
+                loss, norm = told
                 report.step(loss)
-            return report.end_round()
+            return report.end_round(), float(ops.convert_to_numpy(norm))
 
     def _evaluate(self) -> dict[str, float]:
         """Scores the averaged weights, and stores them where they are the best."""
         progress = self.progress
-        with averaged_weights(self.model):
+        with self.learner.averaged_weights():
             metrics = evaluate(
                 self.reader,
                 self.data.dev_examples,
@@ -214,23 +220,10 @@ class Trainer:
         return bool(patience) and self.progress.evaluations_since_best >= patience
 
 
-def _number(scalar) -> float:
-    return float(ops.convert_to_numpy(scalar))
-
-
-def compile_model(model: keras.Model, config: Config) -> None:
-    """Gives the model its loss, -log p_start - log p_end, and its optimizer."""
-    names = ("start_logits", "end_logits")
-    model.compile(
-        optimizer=AveragedAdam(config.training),
-        loss=dict.fromkeys(names, span_loss),
-        jit_compile=True,
-    )
-    # Now and not at the first step, so that a checkpoint finds the optimizer's
-    # variables and a strategy the metrics'.
-    model.optimizer.build(model.trainable_variables)
-    ones = dict.fromkeys(names, np.ones((1, 1), "float32"))
-    model.compute_loss(y=ones, y_pred=ones)
+def reading_learner(model: keras.Model, config: Config) -> Learner:
+    """What trains a reading model: its loss is -log p_start - log p_end."""
+    loss = sum_of_losses(span_loss, ("start_logits", "end_logits"))
+    return Learner(model, loss, config.training)
 
 
 class ProgressBar:
@@ -264,13 +257,14 @@ class ProgressBar:
         self._say_what_comes()
         self.unread = []
         self.read = 0
+        self.total = 0.0
         self.begin = self.looked = time.monotonic()
 
     def step(self, loss) -> None:
         """Notes a step.
 
         Args:
-            loss: mean loss of the round so far, a scalar of the backend.
+            loss: its loss, a scalar of the backend.
 
         Raises:
             UserError: the loss of this or an earlier step is not a finite number.
@@ -283,7 +277,7 @@ class ProgressBar:
     def end_round(self) -> float:
         """Waits for all steps; gives the round's mean loss. Raises as `step` does."""
         self._read(len(self.unread))
-        return self.loss
+        return self.total / self.read
 
     def _say_what_comes(self) -> None:
         length = next(self.lengths, None)
@@ -295,20 +289,24 @@ class ProgressBar:
             self.bar.set_description(label)
 
     def _read(self, count: int) -> None:
-        for loss in self.unread[:count]:
-            self.loss = float(ops.convert_to_numpy(loss))
+        for scalar in self.unread[:count]:
+            loss = float(ops.convert_to_numpy(scalar))
             self.read += 1
-            if not math.isfinite(self.loss):
+            if not math.isfinite(loss):
                 step = self.progress.step + self.read
                 raise UserError(
-                    f"the loss is {self.loss} at step {step}; start a new run with a "
+                    f"the loss is {loss} at step {step}; start a new run with a "
                     "lower training.learning_rate (--set training.learning_rate=...)"
                 )
+            self.total += loss
         del self.unread[:count]
         self.looked = time.monotonic()
         if count:
             rate = self.read * self.batch_size / (self.looked - self.begin)
-            self.shown |= {"examples/s": f"{rate:.0f}", "loss": f"{self.loss:.3f}"}
+            self.shown |= {
+                "examples/s": f"{rate:.0f}",
+                "loss": f"{self.total / self.read:.3f}",
+            }
             self.bar.set_postfix(self.shown, refresh=False)
             self.bar.update(count)
 

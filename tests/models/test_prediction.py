@@ -1,11 +1,15 @@
 """Tests of qanet.models.prediction."""
 
+import keras
 import numpy as np
 import pytest
 
 from qanet.models.prediction import any_shape
 from qanet.reader import Reader
 
+pytestmark = pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="is for TensorFlow"
+)
 PAIRS = [
     ("Where does Zoë live?", "Zoë lives in São Paulo."),
     ("Who?", "Bo’ lives in Rome. " * 9),

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from made_training import take_steps
 
 from qanet.config import Config
 from qanet.errors import UserError
@@ -15,39 +16,31 @@ from qanet.training.checkpoint import (
     restore_checkpoint,
     save_checkpoint,
 )
-from qanet.training.trainer import compile_model
-from qanet.weights import training_variables
+from qanet.training.learner import Learner, sum_of_losses
+from qanet.training.loss import span_loss
 
 ROW = {"step": 2, "loss": 0.1 + 0.2, "f1": 1 / 3}
 
 
-def small_model(seed, width=4):
-    """A model with weights, dropout and the outputs that the loss wants."""
+def small_learner(seed, width=4):
+    """A model with weights and dropout, and what trains it."""
     keras.utils.set_random_seed(seed)
-    x = keras.Input((3,))
+    x = keras.Input((3,), name="x")
     y = keras.layers.Dense(width, activation="tanh", name="hidden")(x)
     y = keras.layers.Dropout(0.5)(y)
-    logits = {
-        name: keras.layers.Dense(5, name=name)(y)
-        for name in ("start_logits", "end_logits")
-    }
-    model = keras.Model(x, logits)
-    compile_model(model, Config())
-    return model
+    model = keras.Model({"x": x}, {"y": keras.layers.Dense(5, name="logits")(y)})
+    return Learner(model, sum_of_losses(span_loss, ["y"]), Config().training)
 
 
-def train(model, steps):
-    random = np.random.default_rng(0)
-    x = random.normal(size=(6, 3))
-    y = dict.fromkeys(("start_logits", "end_logits"), np.eye(5)[np.arange(6) % 5])
-    for _ in range(steps):
-        model.train_on_batch(x, y)
+def train(learner, steps):
+    x = np.random.default_rng(0).normal(size=(6, 3))
+    take_steps(learner, [(x, np.eye(5)[np.arange(6) % 5])] * steps)
 
 
-def values(model):
+def values(learner):
     return {
         name: keras.ops.convert_to_numpy(variable).copy()
-        for name, variable in training_variables(model).items()
+        for name, variable in learner.state.items()
     }
 
 
@@ -58,104 +51,102 @@ def assert_same(one, other):
 
 
 @pytest.fixture(scope="module")
-def trained_model():
-    model = small_model(1)
-    train(model, 3)
-    return model
+def trained_learner():
+    learner = small_learner(1)
+    train(learner, 3)
+    return learner
 
 
 @pytest.fixture(scope="module")
-def other_model():
+def other_learner():
     """A model with the same variables and other values."""
-    model = small_model(2)
-    train(model, 2)
-    return model
+    learner = small_learner(2)
+    train(learner, 2)
+    return learner
 
 
 def test_everything_that_training_changes_comes_back(
-    trained_model, other_model, tmp_path
+    trained_learner, other_learner, tmp_path
 ):
     progress = Progress(7, 12.5, 1 / 3, 2, [ROW, ROW | {"step": 4}])
-    save_checkpoint(tmp_path, trained_model, progress)
-    saved = values(trained_model)
-    assert restore_checkpoint(tmp_path, other_model) == progress
-    assert_same(values(other_model), saved)
+    save_checkpoint(tmp_path, trained_learner.state, progress)
+    saved = values(trained_learner)
+    assert restore_checkpoint(tmp_path, other_learner.state) == progress
+    assert_same(values(other_learner), saved)
 
 
-def test_training_goes_on_bit_for_bit(trained_model, other_model, tmp_path):
-    save_checkpoint(tmp_path, trained_model, Progress(3))
-    train(trained_model, 2)
-    uninterrupted = values(trained_model)
-    assert restore_checkpoint(tmp_path, other_model)
-    train(other_model, 2)
-    assert_same(values(other_model), uninterrupted)
-    assert restore_checkpoint(tmp_path, trained_model)
+def test_training_goes_on_bit_for_bit(trained_learner, other_learner, tmp_path):
+    save_checkpoint(tmp_path, trained_learner.state, Progress(3))
+    train(trained_learner, 2)
+    uninterrupted = values(trained_learner)
+    assert restore_checkpoint(tmp_path, other_learner.state)
+    train(other_learner, 2)
+    assert_same(values(other_learner), uninterrupted)
+    assert restore_checkpoint(tmp_path, trained_learner.state)
 
 
-def test_resume_of_a_model_that_has_not_taken_a_step(trained_model, tmp_path):
+def test_resume_of_a_model_that_has_not_taken_a_step(trained_learner, tmp_path):
     """As in a new process: the optimizer's state must be there to be assigned.
 
     Nor may the names count that Keras numbers through in the order of making.
     """
-    save_checkpoint(tmp_path, trained_model, Progress(3))
-    model = small_model(2)
-    assert restore_checkpoint(tmp_path, model) == Progress(3)
-    assert_same(values(model), values(trained_model))
+    save_checkpoint(tmp_path, trained_learner.state, Progress(3))
+    model = small_learner(2)
+    assert restore_checkpoint(tmp_path, model.state) == Progress(3)
+    assert_same(values(model), values(trained_learner))
 
 
-def test_seeds_not_in_the_checkpoint(trained_model, other_model, tmp_path):
-    save_checkpoint(tmp_path, trained_model, Progress(3))
+def test_seeds_not_in_the_checkpoint(trained_learner, other_learner, tmp_path):
+    save_checkpoint(tmp_path, trained_learner.state, Progress(3))
     restored, original = [], []
-    assert restore_checkpoint(tmp_path, other_model)
-    for seeds, of in ((restored, other_model), (original, trained_model)):
+    assert restore_checkpoint(tmp_path, other_learner.state)
+    for seeds, of in ((restored, other_learner), (original, trained_learner)):
         seeds += [
             keras.ops.convert_to_numpy(variable)
-            for variable in of.variables
+            for variable in of.model.variables
             if "seed" in variable.path
         ]
     assert original
     assert_same(dict(enumerate(restored)), dict(enumerate(original)))
 
 
-def test_ema_not_in_the_checkpoint(trained_model, other_model, tmp_path):
-    from qanet.training.optimizer import averaged_weights
-
-    save_checkpoint(tmp_path, trained_model, Progress(3))
-    with averaged_weights(trained_model):
-        expected = trained_model.get_weights()
-    restore_checkpoint(tmp_path, other_model)
-    with averaged_weights(other_model):
-        actual = other_model.get_weights()
-    assert not np.array_equal(actual[0], other_model.get_weights()[0])
+def test_ema_not_in_the_checkpoint(trained_learner, other_learner, tmp_path):
+    save_checkpoint(tmp_path, trained_learner.state, Progress(3))
+    with trained_learner.averaged_weights():
+        expected = trained_learner.model.get_weights()
+    restore_checkpoint(tmp_path, other_learner.state)
+    with other_learner.averaged_weights():
+        actual = other_learner.model.get_weights()
+    assert not np.array_equal(actual[0], other_learner.model.get_weights()[0])
     for one, other in zip(actual, expected, strict=True):
         np.testing.assert_array_equal(one, other)
 
 
-def test_nothing_to_restore(trained_model, tmp_path):
-    before = values(trained_model)
-    assert restore_checkpoint(tmp_path / "missing", trained_model) is None
-    assert_same(values(trained_model), before)
+def test_nothing_to_restore(trained_learner, tmp_path):
+    before = values(trained_learner)
+    assert restore_checkpoint(tmp_path / "missing", trained_learner.state) is None
+    assert_same(values(trained_learner), before)
 
 
-def test_only_the_newest_two_are_kept_and_no_temporary_files(trained_model, tmp_path):
+def test_only_the_newest_two_are_kept_and_no_temporary_files(trained_learner, tmp_path):
     for step in (8, 9, 10, 100):
-        save_checkpoint(tmp_path, trained_model, Progress(step))
+        save_checkpoint(tmp_path, trained_learner.state, Progress(step))
     assert sorted(os.listdir(tmp_path)) == ["step-00000010.npz", "step-00000100.npz"]
-    assert restore_checkpoint(tmp_path, trained_model).step == 100
+    assert restore_checkpoint(tmp_path, trained_learner.state).step == 100
 
 
-def test_what_a_killed_process_left_is_removed(trained_model, tmp_path):
+def test_what_a_killed_process_left_is_removed(trained_learner, tmp_path):
     (tmp_path / ".step-00000001.npz.99.tmp").write_bytes(b"a part")
     (tmp_path / "kept.tmp").write_bytes(b"somebody else's")
-    save_checkpoint(tmp_path, trained_model, Progress(2))
+    save_checkpoint(tmp_path, trained_learner.state, Progress(2))
     assert sorted(os.listdir(tmp_path)) == ["kept.tmp", "step-00000002.npz"]
 
 
 def test_failed_save_leaves_the_old_checkpoints_and_no_temporary_file(
-    trained_model, tmp_path, monkeypatch
+    trained_learner, tmp_path, monkeypatch
 ):
-    save_checkpoint(tmp_path, trained_model, Progress(1))
-    save_checkpoint(tmp_path, trained_model, Progress(2))
+    save_checkpoint(tmp_path, trained_learner.state, Progress(1))
+    save_checkpoint(tmp_path, trained_learner.state, Progress(2))
     whole = np.savez
 
     def full_disk(file, **arrays):
@@ -165,20 +156,20 @@ def test_failed_save_leaves_the_old_checkpoints_and_no_temporary_file(
 
     monkeypatch.setattr(np, "savez", full_disk)
     with pytest.raises(UserError, match="No space"):
-        save_checkpoint(tmp_path, trained_model, Progress(3))
+        save_checkpoint(tmp_path, trained_learner.state, Progress(3))
     assert sorted(os.listdir(tmp_path)) == ["step-00000001.npz", "step-00000002.npz"]
-    assert restore_checkpoint(tmp_path, trained_model).step == 2
+    assert restore_checkpoint(tmp_path, trained_learner.state).step == 2
 
 
 @pytest.fixture(scope="module")
-def two_checkpoints(trained_model, tmp_path_factory):
+def two_checkpoints(trained_learner, tmp_path_factory):
     """A directory with checkpoints of step 1 and 2 that differ."""
     directory = tmp_path_factory.mktemp("checkpoints")
-    save_checkpoint(directory, trained_model, Progress(2))
-    second = values(trained_model)
-    train(trained_model, 1)
-    save_checkpoint(directory, trained_model, Progress(1))
-    first = values(trained_model)
+    save_checkpoint(directory, trained_learner.state, Progress(2))
+    second = values(trained_learner)
+    train(trained_learner, 1)
+    save_checkpoint(directory, trained_learner.state, Progress(1))
+    first = values(trained_learner)
     assert any(not np.array_equal(first[name], second[name]) for name in first)
     return directory, first
 
@@ -192,13 +183,13 @@ def damaged_copy(source, target, content):
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.5, 0.99, 0.9999])
 def test_cut_off_checkpoint_is_recognised_and_the_one_before_used(
-    two_checkpoints, other_model, tmp_path, share
+    two_checkpoints, other_learner, tmp_path, share
 ):
     directory, first = two_checkpoints
     content = (directory / "step-00000002.npz").read_bytes()
     damaged_copy(directory, tmp_path, content[: int(share * len(content))])
-    assert restore_checkpoint(tmp_path, other_model) == Progress(1)
-    assert_same(values(other_model), first)
+    assert restore_checkpoint(tmp_path, other_learner.state) == Progress(1)
+    assert_same(values(other_learner), first)
 
 
 @settings(
@@ -208,7 +199,7 @@ def test_cut_off_checkpoint_is_recognised_and_the_one_before_used(
 )
 @given(data=st.data())
 def test_flipped_bits_never_stop_the_resumption(
-    two_checkpoints, other_model, tmp_path, data
+    two_checkpoints, other_learner, tmp_path, data
 ):
     directory, _ = two_checkpoints
     content = bytearray((directory / "step-00000002.npz").read_bytes())
@@ -216,10 +207,10 @@ def test_flipped_bits_never_stop_the_resumption(
     content[place] ^= 1 << data.draw(st.integers(0, 7))
     damaged_copy(directory, tmp_path / "copy", bytes(content))
     # Not every bit of a zip file is checked: 2 where the bit says nothing.
-    assert restore_checkpoint(tmp_path / "copy", other_model).step in (1, 2)
+    assert restore_checkpoint(tmp_path / "copy", other_learner.state).step in (1, 2)
 
 
-def test_pickled_array_is_never_loaded(two_checkpoints, other_model, tmp_path):
+def test_pickled_array_is_never_loaded(two_checkpoints, other_learner, tmp_path):
     directory, first = two_checkpoints
     damaged_copy(directory, tmp_path, b"")
     with np.load(directory / "step-00000002.npz") as file:
@@ -228,8 +219,8 @@ def test_pickled_array_is_never_loaded(two_checkpoints, other_model, tmp_path):
     fired = tmp_path / "fired"
     arrays[name] = np.array([Bomb(fired)], dtype=object)
     np.savez(tmp_path / "step-00000002.npz", **arrays)
-    assert restore_checkpoint(tmp_path, other_model) == Progress(1)
-    assert_same(values(other_model), first)
+    assert restore_checkpoint(tmp_path, other_learner.state) == Progress(1)
+    assert_same(values(other_learner), first)
     assert not fired.exists()
 
 
@@ -244,12 +235,12 @@ class Bomb:
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no archive"])
-def test_where_no_checkpoint_fits_none_is_overwritten(tmp_path, other_model, content):
-    save_checkpoint(tmp_path, small_model(1, width=6), Progress(5))
+def test_where_no_checkpoint_fits_none_is_overwritten(tmp_path, other_learner, content):
+    save_checkpoint(tmp_path, small_learner(1, width=6).state, Progress(5))
     if content is not None:
         (tmp_path / "step-00000005.npz").write_bytes(content)
-    before = values(other_model)
+    before = values(other_learner)
     with pytest.raises(UserError, match=r"step-00000005\.npz.*remove") as caught:
-        restore_checkpoint(tmp_path, other_model)
+        restore_checkpoint(tmp_path, other_learner.state)
     assert str(tmp_path) in str(caught.value)
-    assert_same(values(other_model), before)
+    assert_same(values(other_learner), before)
