@@ -1,6 +1,6 @@
 """Time from a cold start to a score on dev, all included (DAWNBench's measure).
 
-    python benchmarks/time_to_f1.py --f1 75 -- --preset qanet --features squad.npz
+    python benchmarks/time_to_f1.py --f1 75 -- --preset qanet --packed squad.npz
 
 What follows `--` goes to `train.py`. The clock starts before its process does, so
 start-up, reading, compilation and evaluations all count. It stops when an evaluation of

@@ -4,7 +4,7 @@
 #   BUCKET=gs://my-bucket jobs/tpu_vm.sh
 #
 # needs the command line `gcloud`, logged in to a project that may create TPU VMs, and
-# $BUCKET/squad.npz, made with `python -m qanet features` and copied there. The run
+# $BUCKET/squad.npz, made with `python -m qanet pack` and copied there. The run
 # directory is copied to $BUCKET/runs/qanet every few minutes; when the machine is taken
 # away, run the script again: it goes on at the last checkpoint that was copied.
 set -euo pipefail
@@ -59,7 +59,7 @@ export KERAS_BACKEND=jax
 if [ -f runs/qanet/config.json ]; then
   python3 train.py --resume --output runs/qanet
 else
-  python3 train.py --preset qanet --features squad.npz --output runs/qanet \
+  python3 train.py --preset qanet --packed squad.npz --output runs/qanet \
     --set distribution.strategy=mirrored --set training.precision=bfloat16
 fi
 ON_TPU

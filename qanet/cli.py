@@ -1,8 +1,10 @@
 """The command line: parses, calls, prints.
 
-Three doors lead here: `train.py`, `evaluate.py` and `python -m qanet`. Heavy imports
-happen inside the commands, after all that can be refused without them, so that `--help`
-and mistakes answer at once.
+The doors that lead here are `qanet`, which is `python -m qanet`, and in the checkout
+`train.py` and `evaluate.py`, which are `qanet train` and `qanet evaluate`.
+
+Heavy imports happen inside the commands, after all that can be refused without them, so
+that `--help` and mistakes answer at once.
 """
 
 import argparse
@@ -10,9 +12,10 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 
-from qanet.commands import answer, augment, export, features, serve, translate
+from qanet.commands import answer, augment, export, pack, serve, settings, translate
 from qanet.commands import evaluate as evaluate_command
 from qanet.commands import train as train_command
 from qanet.commands.options import Parser
@@ -25,41 +28,52 @@ READER_GONE = 141
 
 def train(arguments: Sequence[str] | None = None) -> None:
     """`python train.py`."""
-    _run(train_command.run, train_command.make_parser().parse_args(arguments))
+    _run_script("train", arguments)
 
 
 def evaluate(arguments: Sequence[str] | None = None) -> None:
     """`python evaluate.py`."""
-    _run(evaluate_command.run, evaluate_command.make_parser().parse_args(arguments))
+    _run_script("evaluate", arguments)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """`python -m qanet`."""
-    options = make_parser().parse_args(arguments)
-    _run(options.command, options)
+    """`qanet`, or `python -m qanet`."""
+    _run(make_parser().parse_args(arguments))
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """The options of `python -m qanet` and of all its commands."""
+def make_parser(script: str | None = None) -> argparse.ArgumentParser:
+    """The options of `qanet` and of all its commands.
+
+    Args:
+        script: what `train` and `evaluate` are called by, where not by their names.
+    """
     parser = Parser(
-        prog="python -m qanet",
-        description="Uses a trained reader, and prepares data to train one.",
+        prog="qanet" if Path(sys.argv[0]).name == "qanet" else "python -m qanet",
+        description="Trains a reader, uses it, and prepares data for it.",
     )
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (answer, serve, export, features, augment, translate):
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="name")
+    for command in (train_command, evaluate_command):
+        command.add_parser(commands, script)
+    for command in (answer, serve, export, pack, augment, translate, settings):
         command.add_parser(commands)
     return parser
 
 
-def _run(command: Callable[[argparse.Namespace], None], options) -> None:
-    """Runs a command; a user's mistake ends it with one line and exit code 2."""
+def _run_script(name: str, arguments: Sequence[str] | None) -> None:
+    """Runs `NAME.py`, which is the command NAME."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    _run(make_parser(f"{name}.py").parse_args([name, *arguments]))
+
+
+def _run(options: argparse.Namespace) -> None:
+    """Runs the command; a user's mistake ends it with one line and exit code 2."""
     level = getattr(options, "level", logging.INFO)
     # Remarks on the machine and warnings of TensorFlow's own inside.
     least = "0" if level == logging.DEBUG else "2"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", least)
     with speaking(level):
         try:
-            command(options)
+            options.command(options)
             flush_output()
         except OutputGone:
             sys.exit(READER_GONE)

@@ -44,8 +44,8 @@ class DataConfig(Section):
             `python -m qanet augment` makes.
         mix: how often each training set is drawn from; `original` is `train`. An epoch
             has all of `train` and, in proportion, examples of the others, newly drawn.
-        features: a file that `python -m qanet features` made; it takes the place of
-            `train`, `dev`, `augmented` and the settings of the vocabulary.
+        packed: a packed data set, which `python -m qanet pack` made; it takes the place
+            of `train`, `dev`, `augmented` and the settings of the vocabulary.
         context_limit: tokens of a context in training; a longer one is cut to a
             window around its answer. Evaluation reads contexts of any length.
         question_limit: tokens of a question in training; evaluation reads it whole.
@@ -60,7 +60,7 @@ class DataConfig(Section):
     dev: str = "squad"
     augmented: dict[str, str] = Field({})
     mix: dict[str, PositiveFloat] = Field({ORIGINAL: 1.0})
-    features: str | None = None
+    packed: str | None = None
     context_limit: Size = 400
     question_limit: Size = 48
     answer_limit: Size = 30
@@ -85,8 +85,8 @@ class DataConfig(Section):
             )
         if ORIGINAL not in self.mix:
             raise ValueError(f"mix has no weight for {ORIGINAL}")
-        # A file of features brings names that are not known here.
-        if self.features is None:
+        # A packed data set brings names that are not known here.
+        if self.packed is None:
             for name in self.mix.keys() ^ {ORIGINAL, *self.augmented}:
                 lacking = "mix" if name in self.augmented else "augmented"
                 raise ValueError(
@@ -187,14 +187,23 @@ class Config(Section):
     @classmethod
     def _read_former(cls, values: Any) -> Any:
         """Settings by the names that former versions stored them under."""
-        if not isinstance(values, dict) or not isinstance(values.get("model"), dict):
+        if not isinstance(values, dict):
             return values
-        model, data = dict(values["model"]), values.get("data")
-        if "no_answer" in model and isinstance(data, dict):
-            data = {**data, "no_answer": model.pop("no_answer")}
-        if model.get("initializer") == "glorot":
-            del model["initializer"]
-        return {**values, "data": data, "model": model}
+        data, model = values.get("data"), values.get("model")
+        if isinstance(data, dict) and "features" in data:
+            data = {"packed": data["features"]} | data
+            del data["features"]
+        if isinstance(data, dict) and isinstance(model, dict):
+            model = dict(model)
+            if "no_answer" in model:
+                data = data | {"no_answer": model.pop("no_answer")}
+            if model.get("initializer") == "glorot":
+                del model["initializer"]
+        return values | {
+            name: section
+            for name, section in (("data", data), ("model", model))
+            if name in values
+        }
 
     @field_validator("*", mode="before")
     @classmethod

@@ -7,7 +7,7 @@ import pytest
 
 import qanet
 from qanet import cli, console
-from qanet.commands import features
+from qanet.commands import pack
 from qanet.datasets.squad import read_squad
 from qanet.reader import Reader
 
@@ -26,7 +26,7 @@ HEAVY = ("tensorflow", "keras", "jax", "torch", "tensorflow_datasets")
         ["-m", "qanet", "answer"],
         ["-m", "qanet", "serve"],
         ["-m", "qanet", "export"],
-        ["-m", "qanet", "features"],
+        ["-m", "qanet", "pack"],
         ["-m", "qanet", "augment"],
         ["-m", "qanet", "translate"],
         ["-m", "qanet", "translate", "train"],
@@ -95,19 +95,19 @@ def test_version(door, capsys):
 @pytest.mark.parametrize(
     ("arguments", "level"),
     [
-        (["features"], logging.INFO),
-        (["features", "--quiet"], logging.WARNING),
-        (["features", "--verbose"], logging.DEBUG),
+        (["pack"], logging.INFO),
+        (["pack", "--quiet"], logging.WARNING),
+        (["pack", "--verbose"], logging.DEBUG),
         # What stands before the command holds for it too.
-        (["--quiet", "features"], logging.WARNING),
-        (["--verbose", "features"], logging.DEBUG),
+        (["--quiet", "pack"], logging.WARNING),
+        (["--verbose", "pack"], logging.DEBUG),
     ],
 )
 def test_what_is_printed_is_chosen_in_front_and_behind(
     monkeypatch, tmp_path, arguments, level
 ):
     levels = []
-    monkeypatch.setattr(features, "_run", lambda _: levels.append(console.log.level))
+    monkeypatch.setattr(pack, "_run", lambda _: levels.append(console.log.level))
     cli.main([*arguments, "--output", str(tmp_path / "x.npz")])
     assert levels == [level]
 
@@ -147,7 +147,7 @@ def test_mistakes_are_told_before_anything_heavy_is_imported(door, trained, tmp_
         "train --set training.colour=red": "unknown key training.colour",
         f"train --train {absent}": "absent: cannot be read",
         f"train --vectors {absent}": "absent: cannot be read",
-        f"train --features {absent}": "absent: cannot be read",
+        f"train --packed {absent}": "absent: cannot be read",
         f"train --output {text}": "text: is a file",
         f"train --resume --output {absent}": "absent: not a run directory",
         f"evaluate --model {absent} --data sample": "absent: not a run directory",
@@ -158,7 +158,7 @@ def test_mistakes_are_told_before_anything_heavy_is_imported(door, trained, tmp_
         f"main export --model {absent} --output {absent}": "not a run directory",
         f"main export --model {run} --output {text}/1": "text is a file",
         f"main serve --port 0 --model {absent}": "absent: not a run directory",
-        f"main features --train {absent} --output {absent}": "absent: cannot be read",
+        f"main pack --train {absent} --output {absent}": "absent: cannot be read",
         f"main translate train --data {absent} --output {tmp_path / 'n'}": "absent",
         f"main translate run --translator nmt:{absent}": "absent: not the directory",
     }
@@ -200,11 +200,11 @@ def test_trains_and_evaluates_on_jax_where_tensorflow_cannot_be_imported(
     packed = tmp_path / "data.npz"
     jax = {"backend": "jax", "blocked": ["tensorflow"]}
     arguments = ["--preset", "qanet-tiny", *tiny_arguments, "--output", packed]
-    process = door("-m", "qanet", "features", *arguments)
+    process = door("-m", "qanet", "pack", *arguments)
     assert process.returncode == 0, process.stderr
     assert f"{packed}: 25 questions to train on, 10 of dev" in process.stdout
     settings = tiny_arguments[4:]  # Without the two files.
-    process = door("train.py", "--features", packed, *settings, "--output", run, **jax)
+    process = door("train.py", "--packed", packed, *settings, "--output", run, **jax)
     assert process.returncode == 0, process.stderr
     assert len((run / "history.csv").read_text().splitlines()) == 1 + 3
     assert len(list((run / "checkpoints").iterdir())) == 2

@@ -15,7 +15,7 @@ from qanet.config import load_preset
 
 ROOT = Path(__file__).parents[1]
 JOBS = ROOT / "jobs"
-# What a training from a features file does without.
+# What a training from a packed data set does without.
 NOT_NEEDED = ("tensorflow", "tensorflow-datasets", "importlib_resources")
 
 
@@ -48,7 +48,7 @@ def test_the_training_that_a_job_starts_is_a_valid_one(name):
     (command,) = starts
     options = command[command.index("train.py") + 1 :]
     values = dict(zip(options[::2], options[1::2], strict=True))
-    assert values.keys() == {"--preset", "--features", "--output", "--set"}
+    assert values.keys() == {"--preset", "--packed", "--output", "--set"}
     settings = [value for option, value in pairwise(options) if option == "--set"]
     config = load_preset(values["--preset"], settings)
     assert config.distribution.strategy == "mirrored"

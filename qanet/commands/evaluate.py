@@ -4,15 +4,17 @@ import argparse
 import json
 from pathlib import Path
 
-from qanet.commands.options import Parser, check_directory, check_reader
+from qanet.commands.options import check_directory, check_reader
 from qanet.console import load_keras, log, say
 from qanet.errors import UserError
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """The options."""
-    parser = Parser(
-        prog="evaluate.py",
+def add_parser(commands, prog: str | None = None) -> None:
+    """Adds the command; `prog` is what it is called by, where not by its name."""
+    parser = commands.add_parser(
+        "evaluate",
+        prog=prog,
+        help="score a reader or a file of predictions",
         description="Reads a data set with a trained reader, or takes predictions "
         "from a file, and prints the official exact match and F1 as one line of JSON.",
         epilog="examples:\n"
@@ -52,7 +54,7 @@ def make_parser() -> argparse.ArgumentParser:
         "and by length of the context, and write them to report.json and, drawn, to "
         "report.png",
     )
-    return parser
+    parser.set_defaults(command=run)
 
 
 def run(options: argparse.Namespace) -> None:

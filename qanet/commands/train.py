@@ -8,7 +8,6 @@ from qanet.commands.options import (
     CACHE,
     NO_ANSWER,
     RUNS,
-    Parser,
     add_configuration,
     check_directory,
     configured,
@@ -17,12 +16,16 @@ from qanet.console import load_keras, log, say
 from qanet.errors import UserError
 
 SHOWN_QUESTIONS = 5
+# What --packed was called.
+FORMER_OPTION = "--features"
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """The options."""
-    parser = Parser(
-        prog="train.py",
+def add_parser(commands, prog: str | None = None) -> None:
+    """Adds the command; `prog` is what it is called by, where not by its name."""
+    parser = commands.add_parser(
+        "train",
+        prog=prog,
+        help="train a reader",
         description="Trains a reader on a data set in the SQuAD format. Without "
         "options it trains preset qanet-tiny on the sample that ships with it. "
         f"{CACHE}",
@@ -33,11 +36,12 @@ def make_parser() -> argparse.ArgumentParser:
     )
     add_configuration(parser, "qanet-tiny")
     parser.add_argument(
-        "--features",
+        "--packed",
         metavar="FILE",
-        help="what `python -m qanet features` made, in the place of --train, --dev "
-        "and --vectors",
+        help="a packed data set, which `python -m qanet pack` made, in the place of "
+        "--train, --dev and --vectors",
     )
+    parser.add_argument(FORMER_OPTION, dest="former", help=argparse.SUPPRESS)
     parser.add_argument(
         "--output",
         type=Path,
@@ -50,13 +54,16 @@ def make_parser() -> argparse.ArgumentParser:
         help="continue the run in --output, by default the preset's newest below "
         "runs/, from its newest checkpoint, with the settings it was started with",
     )
-    return parser
+    parser.set_defaults(command=run)
 
 
 def run(options: argparse.Namespace) -> None:
     """Trains, evaluates, and shows some answers."""
     from qanet.datasets.training_data import check_files
 
+    if options.former:
+        log.warning("%s is now called --packed", FORMER_OPTION)
+        options.packed = options.packed or options.former
     if options.resume:
         run, config = _run_to_resume(options)
         metrics = run.load_metrics()
@@ -90,7 +97,7 @@ def _run_to_resume(options: argparse.Namespace):
 
     run = Run(options.output or _newest_directory(RUNS / options.preset))
     config = run.load_config()
-    for option in ("train", "dev", "vectors", "features", "set"):
+    for option in ("train", "dev", "vectors", "packed", "set"):
         if getattr(options, option):
             raise UserError(
                 f"--{option} does not go with --resume, which continues with the "
@@ -103,11 +110,11 @@ def _new_run(options: argparse.Namespace):
     """The run that is to be started, and its configuration."""
     from qanet.run import Run
 
-    if options.features and (options.train or options.dev or options.vectors):
+    if options.packed and (options.train or options.dev or options.vectors):
         raise UserError(
-            "--features takes the place of --train, --dev and --vectors; give it alone"
+            "--packed takes the place of --train, --dev and --vectors; give it alone"
         )
-    config = configured(options, "data.features", options.features)
+    config = configured(options, "data.packed", options.packed)
     is_first = True
     if config.distribution.strategy == "multi_worker":
         from qanet.training.cluster import is_first_worker

@@ -1,7 +1,7 @@
-"""All that a training reads: from SQuAD files and vectors, or from one compact file.
+"""All that a training reads: from SQuAD files and vectors, or from one packed data set.
 
-The compact file is for machines that have no TensorFlow, no network or little room: it
-holds what a training needs of its data and no more.
+The packed data set is for machines that have no TensorFlow, no network or little room:
+it holds what a training needs of its data and no more.
 """
 
 from collections import Counter
@@ -37,7 +37,7 @@ from qanet.text.vectors import (
 )
 from qanet.text.vocabulary import Vocabulary
 
-# Raise it when the arrays of the compact file change.
+# Raise it when the arrays of the packed data set change.
 FORMAT = 4
 TRAIN = "train/"
 
@@ -72,7 +72,7 @@ def check_files(config: Config) -> None:
     data = config.data
     names = [data.train, data.dev, *data.augmented.values()]
     files = [name for name in names if not is_name(name)] + [*config.vocabulary.vectors]
-    for file in [data.features] if data.features else files:
+    for file in [data.packed] if data.packed else files:
         with reading_text(file), open(file, "rb"):
             pass
 
@@ -92,11 +92,11 @@ def read_training_data(
     Raises:
         UserError: a file cannot be read, or something is wrong in it.
     """
-    if config.data.features:
-        data = load_compact(config.data.features)
+    if config.data.packed:
+        data = load_packed(config.data.packed)
         for name in config.data.mix.keys() - data.sources.keys():
             raise UserError(
-                f"{config.data.features}: has no training set {name!r}, which data.mix "
+                f"{config.data.packed}: has no training set {name!r}, which data.mix "
                 f"names; it has {', '.join(data.sources)}"
             )
         return replace(data, vocabulary=vocabulary or data.vocabulary)
@@ -163,7 +163,7 @@ def _count_words(features: Features, numbers: np.ndarray) -> Counter[str]:
     return Counter(dict(zip(features.words[1:], counts[1:], strict=True)))
 
 
-def save_compact(path: Path, data: TrainingData) -> None:
+def save_packed(path: Path, data: TrainingData) -> None:
     """Writes the data into one compressed file.
 
     Training reads no text, so of the training set only the numbers are kept. Dev is
@@ -186,8 +186,8 @@ def save_compact(path: Path, data: TrainingData) -> None:
     write_file(path, lambda file: np.savez_compressed(file, **arrays))
 
 
-def load_compact(path: str | Path) -> TrainingData:
-    """Reads what `save_compact` wrote.
+def load_packed(path: str | Path) -> TrainingData:
+    """Reads what `save_packed` wrote.
 
     Raises:
         UserError: the file cannot be read, is damaged or of another version.
@@ -223,7 +223,7 @@ def load_compact(path: str | Path) -> TrainingData:
     except (DamagedFile, KeyError, TypeError, ValueError):
         raise UserError(
             f"{path}: damaged, or not a file of this version; make it anew with "
-            "python -m qanet features"
+            "python -m qanet pack"
         ) from None
     dev = build_features(examples)
     return TrainingData(train, sources, examples, dev, vocabulary, counts)

@@ -20,10 +20,10 @@ def test_unknown_preset(refused, tmp_path):
 
 
 @pytest.mark.parametrize("option", ["--train", "--dev", "--vectors"])
-def test_features_go_alone(refused, tmp_path, option):
+def test_a_packed_data_set_goes_alone(refused, tmp_path, option):
     run = tmp_path / "run"
-    line = refused(cli.train, "--features", "a", option, "b", "--output", run)
-    assert "--features takes the place of" in line
+    line = refused(cli.train, "--packed", "a", option, "b", "--output", run)
+    assert "--packed takes the place of" in line
     assert not run.exists()
 
 

@@ -1,4 +1,4 @@
-"""Tests of qanet.datasets.training_data: the vocabulary, and the compact file."""
+"""Tests of qanet.datasets.training_data: the vocabulary, and the packed data set."""
 
 from collections import Counter
 from dataclasses import fields
@@ -15,9 +15,9 @@ from qanet.datasets.training_data import (
     TrainingData,
     build_vocabulary,
     check_files,
-    load_compact,
+    load_packed,
     read_training_data,
-    save_compact,
+    save_packed,
 )
 from qanet.errors import UserError
 from qanet.files import pack_json
@@ -143,8 +143,8 @@ def assert_same_features(actual, expected, leave_out=()):
 
 
 def test_compact_file_keeps_what_a_training_needs(data, tmp_path):
-    save_compact(tmp_path / "data.npz", data)
-    loaded = load_compact(tmp_path / "data.npz")
+    save_packed(tmp_path / "data.npz", data)
+    loaded = load_packed(tmp_path / "data.npz")
 
     assert_same_features(loaded.train, data.train, leave_out=["context_spans"])
     assert sorted(loaded.dev_examples, key=lambda e: e.id) == data.dev_examples
@@ -161,16 +161,16 @@ def test_compact_file_keeps_what_a_training_needs(data, tmp_path):
 def test_compact_file_without_vectors(data, tmp_path):
     vocabulary = Vocabulary([*RESERVED, "lives"], RESERVED, 5)
     data.vocabulary = vocabulary
-    save_compact(tmp_path / "data.npz", data)
-    loaded = load_compact(tmp_path / "data.npz")
+    save_packed(tmp_path / "data.npz", data)
+    loaded = load_packed(tmp_path / "data.npz")
     assert loaded.vocabulary.vectors is None
     assert loaded.vocabulary.words == vocabulary.words
 
 
 def test_the_configuration_names_the_compact_file(data, tmp_path):
     path = tmp_path / "data.npz"
-    save_compact(path, data)
-    config = Config.model_validate({"data": {"features": str(path)}})
+    save_packed(path, data)
+    config = Config.model_validate({"data": {"packed": str(path)}})
     assert read_training_data(config, tmp_path / "cache").counts == COUNTS
     assert not (tmp_path / "cache").exists()
     own = Vocabulary(RESERVED, RESERVED, 5)
@@ -189,19 +189,19 @@ def test_missing_files_are_found_before_anything_is_read(tmp_path):
         {"data": data | {"dev": absent}},
         {"data": data | {"augmented": {"fr": absent}}},
         {"data": data, "vocabulary": {"vectors": [str(there), absent]}},
-        {"data": {"features": absent}},
+        {"data": {"packed": absent}},
     ):
         with pytest.raises(UserError, match=f"{absent}: cannot be read: No such file"):
             check_files(Config.model_validate(settings))
     # It takes the place of all others.
-    settings = {"data": data | {"train": absent, "features": str(there)}}
+    settings = {"data": data | {"train": absent, "packed": str(there)}}
     check_files(Config.model_validate(settings))
 
 
 def test_the_mix_names_sets_of_the_compact_file(data, tmp_path):
     path = tmp_path / "data.npz"
-    save_compact(path, data)
-    settings = {"features": str(path), "mix": {"original": 3, "fr": 1}}
+    save_packed(path, data)
+    settings = {"packed": str(path), "mix": {"original": 3, "fr": 1}}
     config = Config.model_validate({"data": settings})
     assert read_training_data(config, tmp_path / "cache").sources == data.sources
     settings["mix"]["de"] = 1
@@ -256,7 +256,7 @@ def test_training_sets_stand_one_after_the_other(tmp_path):
 
 
 def rewritten(path, **changes):
-    """The compact file with some arrays changed or, where `None`, left out."""
+    """The packed data set with some arrays changed or, where `None`, left out."""
     with np.load(path) as file:
         arrays = {name: file[name] for name in file.files} | changes
     np.savez(path, **{k: v for k, v in arrays.items() if v is not None})
@@ -287,10 +287,10 @@ def rewritten(path, **changes):
 )
 def test_a_compact_file_that_is_not_ours(data, tmp_path, changes):
     path = tmp_path / "data.npz"
-    save_compact(path, data)
+    save_packed(path, data)
     rewritten(path, **changes)
     with pytest.raises(UserError) as error:
-        load_compact(path)
+        load_packed(path)
     assert str(error.value).startswith(f"{path}: ")
     assert "\n" not in str(error.value)
 
@@ -298,13 +298,13 @@ def test_a_compact_file_that_is_not_ours(data, tmp_path, changes):
 @pytest.mark.parametrize("content", [b"", b"no archive", None])
 def test_a_file_that_is_no_compact_file(data, tmp_path, content):
     path = tmp_path / "data.npz"
-    save_compact(path, data)
+    save_packed(path, data)
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2] if content is None else content)
-    with pytest.raises(UserError, match="python -m qanet features"):
-        load_compact(path)
+    with pytest.raises(UserError, match="python -m qanet pack"):
+        load_packed(path)
 
 
 def test_a_missing_compact_file(tmp_path):
     with pytest.raises(UserError, match="cannot be read: No such file"):
-        load_compact(tmp_path / "data.npz")
+        load_packed(tmp_path / "data.npz")

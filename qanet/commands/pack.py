@@ -1,20 +1,23 @@
-"""`python -m qanet features`: packs a data set into one file."""
+"""`python -m qanet pack`: packs a data set into one file."""
 
 import argparse
 from pathlib import Path
 
 from qanet.commands.options import CACHE, add_configuration, check_file, configured
-from qanet.console import say
+from qanet.console import log, say
+
+FORMER_NAME = "features"
 
 
 def add_parser(commands) -> None:
     """Adds the command."""
     parser = commands.add_parser(
-        "features",
+        "pack",
+        aliases=[FORMER_NAME],
         help="pack a data set and its vectors into one file",
         description="Packs all that a training reads of its data into one compressed "
         "file, for a machine without TensorFlow, network or much room: train there "
-        "with train.py --features FILE. Keeps the vectors of the data's words only, "
+        "with train.py --packed FILE. Keeps the vectors of the data's words only, "
         f"unless vocabulary.extra_vectors is set. {CACHE}",
     )
     add_configuration(parser, "qanet")
@@ -28,15 +31,17 @@ def _run(options: argparse.Namespace) -> None:
     from qanet.datasets.training_data import (
         check_files,
         read_training_data,
-        save_compact,
+        save_packed,
     )
     from qanet.files import cache_directory
 
+    if options.name == FORMER_NAME:
+        log.warning("%s is now called pack", FORMER_NAME)
     config = configured(options, "vocabulary.extra_vectors", 0)
     check_file(options.output)
     check_files(config)
     data = read_training_data(config, cache_directory())
-    save_compact(options.output, data)
+    save_packed(options.output, data)
     size = options.output.stat().st_size / 2**20
     say(
         f"{options.output}: {len(data.train):,} questions to train on, "

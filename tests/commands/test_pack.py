@@ -1,0 +1,58 @@
+"""Tests of qanet.commands.pack."""
+
+import pytest
+
+from qanet import cli
+from qanet.datasets import training_data
+from qanet.datasets.training_data import load_packed
+
+
+def test_the_words_of_the_data_are_kept_unless_told_otherwise(
+    tiny_files, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("elsewhere 1 2\nlives 3 4\n", encoding="utf-8")
+    arguments = ["pack", "--train", tiny_files.train, "--dev", tiny_files.dev]
+    arguments += ["--vectors", vectors, "--output", "data.npz"]
+    for options, words in (
+        ([], ["lives"]),
+        (["--set", "vocabulary.extra_vectors=1"], ["elsewhere", "lives"]),
+    ):
+        cli.main([str(argument) for argument in [*arguments, *options]])
+        assert load_packed("data.npz").vocabulary.words[2:] == words
+        assert f"{2 + len(words)} words" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("place", ["file/new", "/proc/new", "/dev/null", "."])
+def test_what_could_not_be_written_is_not_begun(
+    refused, tiny_files, monkeypatch, tmp_path, place
+):
+    monkeypatch.setattr(training_data, "read_training_data", None)
+    (tmp_path / "file").touch()
+    arguments = ["--train", tiny_files.train, "--dev", tiny_files.dev]
+    line = refused(cli.main, "pack", *arguments, "--output", tmp_path / place)
+    assert f"--output {tmp_path / place}: " in line
+
+
+def test_a_missing_file(refused, tmp_path):
+    path, output = tmp_path / "train.json", tmp_path / "data.npz"
+    line = refused(cli.main, "pack", "--train", path, "--output", output)
+    assert str(path) in line
+    assert not output.exists()
+
+
+@pytest.mark.parametrize(
+    ("door", "former", "present"),
+    [
+        (cli.main, ["features", "--train"], "features is now called pack"),
+        (cli.train, ["--features"], "--features is now called --packed"),
+    ],
+)
+def test_the_former_name_says_the_new_one(door, former, present, tmp_path, capsys):
+    absent = str(tmp_path / "absent")
+    with pytest.raises(SystemExit):
+        door([*former, absent, "--output", str(tmp_path / "new")])
+    warning, error = capsys.readouterr().err.splitlines()
+    assert warning == f"warning: {present}"
+    assert f"{absent}: cannot be read" in error
