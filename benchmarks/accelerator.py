@@ -256,7 +256,9 @@ class Benchmark:
         planned = PlannedBatch(np.arange(batch), length, question)
         maker = RandomBatches(planned)
         predict = prediction(model, maker.inputs(planned))
-        training = make_distribution(config).training(reading_learner(model, config))
+        training = make_distribution(config.distribution).training(
+            reading_learner(model, config)
+        )
 
         def train(count):
             return training(maker, [planned] * count)

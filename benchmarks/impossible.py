@@ -83,7 +83,7 @@ def main() -> None:
     options = parser.parse_args()
     examples = read_squad(options.input).examples
     made = impossible_examples(examples, options.share, options.seed)
-    write_squad(options.output, examples + made, "2.0")
+    write_squad(options.output, examples + made)
     print(json.dumps({"answerable": len(examples), "impossible": len(made)}))
 
 

@@ -42,7 +42,9 @@ def measure(config: Config, batch: int, length: int, seconds: float) -> list[dic
     inputs, targets = random_batch(batch, length, QUESTION_LENGTH)
     maker = SimpleNamespace(inputs=lambda batch: inputs, targets=lambda batch: targets)
     planned = PlannedBatch(np.arange(batch), length, QUESTION_LENGTH)
-    training = make_distribution(config).training(reading_learner(model, config))
+    training = make_distribution(config.distribution).training(
+        reading_learner(model, config)
+    )
 
     def step():
         ((loss, _),) = training(maker, [planned])

@@ -12,12 +12,14 @@ from pydantic import (
     Field,
     NonNegativeFloat,
     PositiveFloat,
+    SerializeAsAny,
     field_validator,
     model_validator,
 )
 
 from qanet.errors import UserError
 from qanet.models.qanet import QANetConfig
+from qanet.models.registry import MODELS
 from qanet.settings import (
     LARGEST,
     Count,
@@ -27,7 +29,7 @@ from qanet.settings import (
     Size,
     configure,
 )
-from qanet.text.vocabulary import VocabularyConfig
+from qanet.text.settings import VocabularyConfig
 
 # What `data.mix` calls the training set itself.
 ORIGINAL = "original"
@@ -38,8 +40,8 @@ class DataConfig(Section):
 
     Attributes:
         train, dev: a SQuAD v1.1 or v2.0 file each, or `squad` for SQuAD 1.1 and
-            `squad_v2` for SQuAD 2.0 through tensorflow-datasets, or `sample` for the
-            small data set that is part of the package.
+            `squad_v2` for SQuAD 2.0, downloaded once, or `sample` for the small data
+            set that is part of the package.
         augmented: further training sets by name, such as the paraphrases that
             `python -m qanet augment` makes.
         mix: how often each training set is drawn from; `original` is `train`. An epoch
@@ -95,12 +97,11 @@ class DataConfig(Section):
         return self
 
 
-class TrainingConfig(Section):
-    """How the model is trained.
+class LearningConfig(Section):
+    """How a model is trained, whatever it is.
 
     Attributes:
         steps: optimizer steps.
-        batch_size: questions in a step.
         learning_rate: the rate after warm-up.
         warmup_steps: steps until the full rate.
         warmup: shape of the warm-up; `logarithmic` is the paper's "inverse
@@ -115,22 +116,16 @@ class TrainingConfig(Section):
             (Loshchilov and Hutter, 2019).
         clip_norm: upper bound of the gradient's global norm.
         l2: weight of the L2 penalty on matrices (not on biases and norm scales).
-        label_noise: probability that an answer whose words stand several times in its
-            context was marked at a wrong place; the loss allows for it.
         ema_decay: decay of the exponential moving average of the weights, which
             serves every evaluation; ramped up as (1 + step) / (10 + step), which comes
             to 0.999 at step 9,000 and to 0.9999 at step 90,000.
-        evaluate_every: steps between evaluations on dev; a checkpoint is kept at each.
-        evaluation_questions: questions of dev, evenly spread, that the evaluations
-            in training read; 0 reads all. The final evaluation always reads all.
-        evaluation_batch_size: questions in a batch of evaluation.
-        patience: evaluations without a better F1 after which training stops; 0 never.
+        evaluate_every: steps between evaluations; a checkpoint is kept at each.
+        patience: evaluations without a better score after which training stops; 0
+            never.
         seed: fixes initial weights, order of examples, and dropout.
-        precision: `bfloat16` computes in half precision and keeps weights in full.
     """
 
     steps: PositiveCount = 60_000
-    batch_size: Size = 32
     learning_rate: PositiveFloat = 1e-3
     warmup_steps: Count = 1000
     warmup: Literal["linear", "logarithmic"] = "linear"
@@ -142,13 +137,29 @@ class TrainingConfig(Section):
     weight_decay: NonNegativeFloat = 0.01
     clip_norm: PositiveFloat = 5.0
     l2: NonNegativeFloat = 3e-7
-    label_noise: Rate = 0.0
     ema_decay: Rate = 0.9999
     evaluate_every: PositiveCount = 1000
-    evaluation_questions: Count = 0
-    evaluation_batch_size: Size = 32
     patience: Count = 0
     seed: int = Field(default=42, ge=0, lt=2**32)
+
+
+class TrainingConfig(LearningConfig):
+    """How a reader is trained.
+
+    Attributes:
+        batch_size: questions in a step.
+        label_noise: probability that an answer whose words stand several times in its
+            context was marked at a wrong place; the loss allows for it.
+        evaluation_questions: questions of dev, evenly spread, that the evaluations
+            in training read; 0 reads all. The final evaluation always reads all.
+        evaluation_batch_size: questions in a batch of evaluation.
+        precision: `bfloat16` computes in half precision and keeps weights in full.
+    """
+
+    batch_size: Size = 32
+    label_noise: Rate = 0.0
+    evaluation_questions: Count = 0
+    evaluation_batch_size: Size = 32
     precision: Literal["float32", "bfloat16"] = "float32"
 
     @model_validator(mode="after")
@@ -179,7 +190,7 @@ class Config(Section):
 
     data: DataConfig = DataConfig()
     vocabulary: VocabularyConfig = VocabularyConfig()
-    model: QANetConfig = QANetConfig()
+    model: SerializeAsAny[Section] = QANetConfig()
     training: TrainingConfig = TrainingConfig()
     distribution: DistributionConfig = DistributionConfig()
 
@@ -205,12 +216,38 @@ class Config(Section):
             if name in values
         }
 
+    @classmethod
+    def defaults(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """As of every section; those of the model are its own."""
+        model = values.get("model")
+        kind = _settings_of(model if isinstance(model, dict) else {})
+        return super().defaults(values) | {"model": kind.defaults({}) if kind else {}}
+
+    @field_validator("model", mode="before")
+    @classmethod
+    def _read_model(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        kind = _settings_of(value)
+        if not kind:
+            raise ValueError(
+                f"name={value['name']!r}: there is no such model; choose one of "
+                f"{', '.join(MODELS)}"
+            )
+        return kind.model_validate(value)
+
     @field_validator("*", mode="before")
     @classmethod
     def _check_section(cls, value: Any) -> Any:
         if value is None:
             raise ValueError("is empty; leave the section out or fill it in")
         return value
+
+
+def _settings_of(model: dict[str, Any]) -> type[Section] | None:
+    """The class of a model's settings by its name, if there is such a model."""
+    entry = MODELS.get(str(model.get("name", QANetConfig().name)))
+    return entry and entry.settings
 
 
 def preset_names() -> list[str]:

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from qanet.config import Config
 from qanet.errors import UserError
 from qanet.files import DamagedFile, read_arrays, write_text
-from qanet.settings import load_settings
+from qanet.settings import Section, load_settings
 from qanet.text.vocabulary import Vocabulary
 from qanet.weights import assign_variables, save_variables, saved_variables
 
@@ -61,40 +61,96 @@ class TrainedModel:
     threshold: float = DEFAULT_THRESHOLD
 
 
-class Run:
-    """A run directory.
+class RunDirectory:
+    """What every training stores: configuration, weights, states, curves.
 
     Args:
         directory: its path; it need not exist yet.
     """
 
+    # The class of its configuration, and what to say of a directory without one.
+    settings: type[Section]
+    unknown: str
+
     def __init__(self, directory: str | os.PathLike):
         self.directory = Path(directory)
         self.config_path = self.directory / "config.json"
-        self.vocabulary_directory = self.directory / "vocabulary"
         self.weights_path = self.directory / "weights.npz"
         self.checkpoint_directory = self.directory / "checkpoints"
         self.history_path = self.directory / "history.csv"
         self.metrics_path = self.directory / "metrics.json"
-        self.no_answer_path = self.directory / "no_answer.json"
         self.tensorboard_directory = self.directory / "tensorboard"
 
-    def save_config(self, config: Config) -> None:
+    def save_config(self, config: Section) -> None:
         """Stores the whole configuration."""
         write_text(self.config_path, config.model_dump_json(indent=2) + "\n")
 
-    def load_config(self) -> Config:
+    def load_config(self) -> Any:
         """Reads the configuration.
 
         Raises:
-            UserError: this is not a run directory, or its configuration is damaged.
+            UserError: this is no such directory, or its configuration is damaged.
         """
         if not self.config_path.is_file():
+            raise UserError(f"{self.directory}: {self.unknown}")
+        return load_settings(self.config_path, self.settings)
+
+    def check_weights(self) -> None:
+        """Raises `UserError` where there are no weights."""
+        if not self.weights_path.is_file():
             raise UserError(
-                f"{self.directory}: not a run directory (it has no config.json); "
-                "give the directory that train.py printed"
+                f"{self.weights_path}: missing; the training has not reached its first "
+                "evaluation, or the file was removed"
             )
-        return load_settings(self.config_path, Config)
+
+    def load_weights(self, model: "keras.Model") -> None:
+        """Loads the best weights into a model.
+
+        Raises:
+            UserError: the weights are missing, damaged or of another configuration.
+        """
+        self.check_weights()
+        try:
+            assign_variables(self.weights_of(model), read_arrays(self.weights_path))
+        except OSError as error:
+            raise UserError(
+                f"{self.weights_path}: cannot be read: {error.strerror}"
+            ) from None
+        except (DamagedFile, ValueError) as error:
+            raise UserError(
+                f"{self.weights_path}: damaged or of another configuration ({error})"
+            ) from None
+
+    def save_weights(self, model: "keras.Model") -> None:
+        """Stores the model's present weights."""
+        save_variables(self.weights_path, self.weights_of(model))
+
+    def weights_of(self, model: "keras.Model") -> "dict[str, keras.Variable]":
+        """A model's weights by the names that they are stored under."""
+        raise NotImplementedError
+
+    def save_metrics(self, metrics: dict[str, Any]) -> None:
+        """Stores the metrics of the last evaluation."""
+        write_text(self.metrics_path, json.dumps(metrics, indent=2) + "\n")
+
+
+class Run(RunDirectory):
+    """The run directory of a reader.
+
+    Args:
+        directory: its path; it need not exist yet.
+    """
+
+    settings = Config
+    unknown = (
+        "not a run directory (it has no config.json); give the directory that train.py "
+        "printed"
+    )
+
+    def __init__(self, directory: str | os.PathLike):
+        super().__init__(directory)
+        self.vocabulary_directory = self.directory / "vocabulary"
+        self.no_answer_path = self.directory / "no_answer.json"
 
     def load_vocabulary(self) -> Vocabulary:
         """Reads the vocabulary; raises `UserError` where it is missing or damaged."""
@@ -120,31 +176,9 @@ class Run:
         self.load_weights(model)
         return TrainedModel(model, vocabulary, config, self.load_threshold())
 
-    def check_weights(self) -> None:
-        """Raises `UserError` where there are no weights."""
-        if not self.weights_path.is_file():
-            raise UserError(
-                f"{self.weights_path}: missing; the training has not reached its first "
-                "evaluation, or the file was removed"
-            )
-
-    def load_weights(self, model: "keras.Model") -> None:
-        """Loads the best weights into a model; raises as `load` does."""
-        self.check_weights()
-        try:
-            assign_variables(saved_variables(model), read_arrays(self.weights_path))
-        except (DamagedFile, ValueError) as error:
-            raise UserError(
-                f"{self.weights_path}: damaged or of another configuration ({error})"
-            ) from None
-
-    def save_weights(self, model: "keras.Model") -> None:
-        """Stores the model's present weights, but for frozen word vectors."""
-        save_variables(self.weights_path, saved_variables(model))
-
-    def save_metrics(self, metrics: dict[str, Any]) -> None:
-        """Stores the metrics of an evaluation."""
-        write_text(self.metrics_path, json.dumps(metrics, indent=2) + "\n")
+    def weights_of(self, model: "keras.Model") -> "dict[str, keras.Variable]":
+        """All but frozen word vectors: the vocabulary holds those."""
+        return saved_variables(model)
 
     def load_metrics(self) -> dict[str, Any] | None:
         """Reads these metrics; `None` where the training has not come to its end.

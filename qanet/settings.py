@@ -3,6 +3,7 @@
 Unknown keys, wrong types and impossible values are refused.
 """
 
+import copy
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -45,6 +46,11 @@ class Section(BaseModel):
             raise ValueError(f"{info.field_name}={value}: give a number")
         return value
 
+    @classmethod
+    def defaults(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """All settings with their defaults; which there are may depend on `values`."""
+        return cls.model_construct().model_dump()
+
 
 Kind = TypeVar("Kind", bound=Section)
 
@@ -64,8 +70,10 @@ def configure(
         UserError: unknown key, wrong type or impossible value.
     """
     # On top of the defaults, so that an override may name a part of a section.
-    defaults = kind.model_construct().model_dump()
-    values = _merged(defaults, values)
+    wanted = copy.deepcopy(values)
+    for override in overrides:
+        _override(wanted, override)
+    values = _merged(kind.defaults(wanted), values)
     for override in overrides:
         _override(values, override)
     return _validate(kind, values, where)

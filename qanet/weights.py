@@ -16,23 +16,6 @@ def saved_variables(model: "keras.Model") -> dict[str, "keras.Variable"]:
     return {variable.path: variable for variable in model.trainable_variables}
 
 
-def training_variables(model: "keras.Model") -> dict[str, "keras.Variable"]:
-    """All that changes in training: weights, seeds, optimizer state and averages.
-
-    Their paths will not do as names: Keras counts layers through, from model to model.
-    """
-    frozen = {id(variable) for variable in model.non_trainable_weights}
-    groups = {
-        "model": [v for v in model.variables if id(v) not in frozen],
-        "optimizer": model.optimizer.variables,
-    }
-    return {
-        f"{group}/{i}/{variable.name}": variable
-        for group, variables in groups.items()
-        for i, variable in enumerate(variables)
-    }
-
-
 def assign_variables(
     variables: dict[str, "keras.Variable"], arrays: dict[str, np.ndarray]
 ) -> None:

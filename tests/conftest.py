@@ -412,11 +412,11 @@ def killed_at_step_3():
     """A script that runs `train.py` and kills its process in the second round."""
     return """
 import os, runpy, signal, sys
-from qanet.training.trainer import ProgressBar
+from qanet.training.progress import ProgressBar
 stepped = ProgressBar.step
 def killing(self, loss):
     stepped(self, loss)
-    if self.progress.step + self.read + len(self.unread) == 3:
+    if self.finished + self.read + len(self.unread) == 3:
         os.kill(os.getpid(), signal.SIGKILL)
 ProgressBar.step = killing
 sys.argv[0] = "train.py"
@@ -441,9 +441,10 @@ def compiled_trainer(tiny_config, training_data, tmp_path_factory):
     from qanet.training.trainer import Trainer
 
     directory = tmp_path_factory.mktemp("trainer")
-    distribution = make_distribution(tiny_config)
+    distribution = make_distribution(tiny_config.distribution)
     trainer = Trainer(tiny_config, training_data, Run(directory), distribution)
-    save_checkpoint(directory / "start", trainer.learner.state, Progress())
+    learner = trainer.loop.task.learner
+    save_checkpoint(directory / "start", learner.state, Progress())
     return SimpleNamespace(
         trainer=trainer,
         start=directory / "start",
@@ -457,10 +458,11 @@ def trainer(compiled_trainer, rewind, tiny_config, tmp_path):
     """A trainer as before its first step, with an empty run directory."""
     from qanet.run import Run
 
-    compiled_trainer.trainer.run = Run(tmp_path / "run")
-    compiled_trainer.trainer.config = tiny_config
+    trainer = compiled_trainer.trainer
+    trainer.loop.run = Run(tmp_path / "run")
+    trainer.config, trainer.loop.config = tiny_config, tiny_config.training
     rewind()
-    return compiled_trainer.trainer
+    return trainer
 
 
 @pytest.fixture
@@ -469,9 +471,9 @@ def rewind(compiled_trainer):
     from qanet.training.checkpoint import Progress, restore_checkpoint
 
     def restore():
-        trainer = compiled_trainer.trainer
-        assert restore_checkpoint(compiled_trainer.start, trainer.learner.state)
-        trainer.progress = Progress()
+        loop = compiled_trainer.trainer.loop
+        assert restore_checkpoint(compiled_trainer.start, loop.task.learner.state)
+        loop.progress = Progress()
 
     return restore
 

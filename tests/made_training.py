@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from qanet.config import Config, TrainingConfig
+from qanet.config import DistributionConfig, TrainingConfig
 from qanet.datasets.plans import PlannedBatch
 from qanet.training.distribution import make_distribution
 from qanet.training.learner import Learner
@@ -45,13 +45,24 @@ def batches(count, seed=0):
 
 def take_steps(learner, some):
     """Trains on batches of arrays; gives the loss and the norm of each step."""
-    some = [[np.asarray(array, "float32") for array in batch] for batch in some]
-    maker = SimpleNamespace(
-        inputs=lambda batch: {"x": some[batch.context_length][0]},
-        targets=lambda batch: {"y": some[batch.context_length][1]},
+    return train_on(
+        learner,
+        [
+            ({"x": np.asarray(x, "float32")}, {"y": np.asarray(y, "float32")})
+            for x, y in some
+        ],
     )
-    plan = [PlannedBatch(np.arange(len(x)), i, 0) for i, (x, _) in enumerate(some)]
-    train = make_distribution(Config()).training(learner)
+
+
+def train_on(learner, some):
+    """Trains on inputs and targets; gives the loss and the norm of each step."""
+    maker = SimpleNamespace(
+        inputs=lambda batch: some[batch.context_length][0],
+        targets=lambda batch: some[batch.context_length][1],
+    )
+    rows = [len(next(iter(inputs.values()))) for inputs, _ in some]
+    plan = [PlannedBatch(np.arange(count), i, 0) for i, count in enumerate(rows)]
+    train = make_distribution(DistributionConfig()).training(learner)
     return [
         tuple(float(ops.convert_to_numpy(scalar)) for scalar in told)
         for told in train(maker, plan)

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from qanet.config import Config, load_preset, preset_names
 from qanet.errors import UserError
+from qanet.models.bidaf import BiDAFConfig
 from qanet.models.qanet import StackConfig
 from qanet.settings import Section, load_settings
 
@@ -57,9 +58,9 @@ PAPER = {
 def leaves(section=Config, prefix=""):
     """The keys of all settings that are not sections, with dots."""
     for name, field in section.model_fields.items():
-        kind = field.annotation
-        if isinstance(kind, type) and issubclass(kind, Section):
-            yield from leaves(kind, f"{prefix}{name}.")
+        # The model's section is known by its default.
+        if isinstance(field.default, Section):
+            yield from leaves(type(field.default), f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}"
 
@@ -80,7 +81,13 @@ def refusal(*overrides, preset="qanet-paper"):
 
 
 def test_preset_names():
-    assert preset_names() == ["qanet", "qanet-paper", "qanet-small", "qanet-tiny"]
+    assert preset_names() == [
+        "bidaf",
+        "qanet",
+        "qanet-paper",
+        "qanet-small",
+        "qanet-tiny",
+    ]
 
 
 @pytest.mark.parametrize("name", preset_names())
@@ -228,6 +235,28 @@ def test_any_override_is_taken_or_refused_in_one_line(key, text):
         assert Config.model_validate_json(config.model_dump_json()) == config
 
 
+# Models.
+
+
+def test_a_model_has_its_own_settings_and_defaults():
+    config = load_preset("bidaf", ["model.units=7"])
+    assert config.model == BiDAFConfig(units=7)
+    stored = Config.model_validate_json(config.model_dump_json())
+    assert stored == config
+    assert type(stored.model) is BiDAFConfig
+
+
+def test_a_setting_of_another_model_is_refused():
+    assert "unknown key model.heads" in refusal("model.heads=4", preset="bidaf")
+    assert "unknown key model." in refusal("model.name=bidaf", preset="qanet")
+
+
+@pytest.mark.parametrize("name", ["bert", "[1]", "null", "{a: 1}"])
+def test_an_unknown_model_lists_the_known(name):
+    message = refusal(f"model.name={name}")
+    assert "there is no such model; choose one of qanet, bidaf" in message
+
+
 # What is refused. Each message names the preset or the file, and the key.
 
 
@@ -252,7 +281,6 @@ def test_a_key_below_a_single_value_is_unknown():
         ("training.learning_rate", "fast"),
         ("training.precision", "1"),
         ("training.warmup", "exponential"),
-        ("model.name", "bidaf"),
         ("model.final_norm", "perhaps"),
         ("data.train", "5"),
         ("data.train", "null"),

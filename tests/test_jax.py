@@ -10,7 +10,15 @@ import keras
 import pytest
 
 ROOT = Path(__file__).parents[1]
-TRAINING = ("checkpoint", "distribution", "learner", "loss", "optimizer", "trainer")
+TRAINING = (
+    "checkpoint",
+    "distribution",
+    "learner",
+    "loss",
+    "optimizer",
+    "progress",
+    "trainer",
+)
 KILLED = "test_run_killed_with_signal_9_resumes_bit_for_bit"
 
 

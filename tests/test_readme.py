@@ -11,6 +11,7 @@ import pytest
 from qanet import cli
 from qanet.commands.settings import tables
 from qanet.config import Config, preset_names
+from qanet.models.registry import MODELS
 from qanet.reader import Reader
 from qanet.translation.config import ModelConfig, TrainingConfig
 
@@ -92,6 +93,15 @@ def test_every_extra_that_is_named_exists():
     assert "onnxruntime" in extras["onnx"]
 
 
+def test_the_installation_without_tensorflow_has_all_other_packages():
+    (line,) = re.findall(r"^    pip install (jax .*)$", README, re.MULTILINE)
+    required = SETUP["options"]["install_requires"].split("\n")
+    names = {re.split(">=", name)[0] for name in required if name and "#" not in name}
+    # The last is what tensorflow-datasets wants.
+    tensorflow = {"tensorflow", "tensorflow-datasets", "importlib_resources"}
+    assert set(line.split()) == (names - tensorflow) | {"jax"}
+
+
 def test_linked_files_exist():
     for target in re.findall(r"\]\(([^)#]+)\)", README):
         assert target.startswith("http") or (ROOT / target).exists(), target
@@ -99,7 +109,10 @@ def test_linked_files_exist():
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: p.name)
 def test_every_setting_that_is_shown_exists(path):
-    sections = Config().model_dump()
+    sections = {name: set(values) for name, values in Config().model_dump().items()}
+    sections["model"].update(
+        *(entry.settings.model_fields for entry in MODELS.values())
+    )
     of_translators = {"model": ModelConfig, "training": TrainingConfig}
     shown = re.findall(
         rf"\b({'|'.join(sections)})\.([a-z0-9_]+)\S*?=",
@@ -107,5 +120,5 @@ def test_every_setting_that_is_shown_exists(path):
     )
     for section, key in shown:
         other = of_translators.get(section)
-        known = sections[section].keys() | (other.model_fields if other else ())
+        known = sections[section].union(other.model_fields if other else ())
         assert key in known, f"{section}.{key}"

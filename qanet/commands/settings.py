@@ -28,16 +28,27 @@ def _run(options: argparse.Namespace) -> None:
 def tables() -> str:
     """A table for each section of the configuration, in Markdown."""
     from qanet.config import Config
+    from qanet.models.registry import MODELS
 
     parts = []
     for name, section in Config():
-        parts += [f"## `{name}`", "", summary(type(section)), ""]
-        parts += ["| key | default | meaning |", "| --- | --- | --- |"]
-        meanings = described(type(section))
-        for key, value in section.model_dump(mode="json").items():
-            parts.append(f"| `{name}.{key}` | `{shown(value)}` | {meanings[key]} |")
-        parts.append("")
-    return "\n".join(parts).rstrip()
+        if name == "model":
+            for model, entry in MODELS.items():
+                title = f"## `{name}`, where `model.name` is `{model}`"
+                parts.append(table(title, name, entry.settings()))
+        else:
+            parts.append(table(f"## `{name}`", name, section))
+    return "\n\n".join(parts)
+
+
+def table(title: str, name: str, section: Section) -> str:
+    """The table of one section."""
+    lines = [title, "", summary(type(section)), ""]
+    lines += ["| key | default | meaning |", "| --- | --- | --- |"]
+    meanings = described(type(section))
+    for key, value in section.model_dump(mode="json").items():
+        lines.append(f"| `{name}.{key}` | `{shown(value)}` | {meanings[key]} |")
+    return "\n".join(lines)
 
 
 def summary(section: type[Section]) -> str:

@@ -124,9 +124,11 @@ def _train(options: argparse.Namespace) -> None:
             pass
     load_keras()
 
-    from qanet.translation.training import train_translator
+    from qanet.training.translators import train_translator
 
     metrics = train_translator(config, run, options.resume)
+    if metrics is None:
+        return
     say(
         f"BLEU on {metrics['pairs']:,} pairs held out: greedy "
         f"{metrics['bleu_greedy']:.1f}, 5 beams {metrics['bleu_beam_5']:.1f}"

@@ -1,6 +1,7 @@
 """What a model is fed: the inputs and targets of planned batches, of static shape."""
 
 from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 import numpy as np
 
@@ -10,6 +11,16 @@ from qanet.datasets.windows import Windows
 
 # Items whose answers are looked for in one go, to bound the memory.
 CHUNK = 1000
+
+
+class Maker(Protocol):
+    """Makes what a model is trained on."""
+
+    def inputs(self, batch: PlannedBatch) -> dict[str, np.ndarray]:
+        """The model's inputs."""
+
+    def targets(self, batch: PlannedBatch) -> dict[str, np.ndarray]:
+        """What it is to say to them."""
 
 
 class BatchMaker:
@@ -142,7 +153,7 @@ def _padded(
 
 
 def training_batches(
-    maker: BatchMaker, plan: Sequence[PlannedBatch]
+    maker: Maker, plan: Sequence[PlannedBatch]
 ) -> Iterator[tuple[dict[str, np.ndarray], dict[str, np.ndarray]]]:
     """The inputs and targets of each batch of a plan, in order."""
     for batch in plan:
@@ -153,13 +164,16 @@ def training_batches(
 AHEAD = 16
 
 
-def training_dataset(maker: BatchMaker, plan: Sequence[PlannedBatch]):
+def training_dataset(maker: Maker, plan: Sequence[PlannedBatch]):
     """`training_batches` as a `tf.data.Dataset` that works ahead."""
     import tensorflow as tf
 
+    sizes = {len(batch.items) for batch in plan}
+    size = sizes.pop() if len(sizes) == 1 else None
+
     def signature(array: np.ndarray) -> tf.TensorSpec:
         # Lengths differ from bucket to bucket; the rest is static.
-        shape = array.shape[:1] + (None,) * (array.ndim > 1) + array.shape[2:]
+        shape = (size, *(None,) * (array.ndim > 1), *array.shape[2:])
         return tf.TensorSpec(shape, array.dtype)
 
     specs = tuple(

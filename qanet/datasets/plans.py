@@ -102,7 +102,7 @@ def _items_of_sources(
             if not len(items[name]):
                 files = {ORIGINAL: config.train, **config.augmented}
                 raise UserError(
-                    f"{config.features or files[name]}: {name} has no answer of at "
+                    f"{config.packed or files[name]}: {name} has no answer of at "
                     f"most data.answer_limit={config.answer_limit} tokens; give "
                     "another file or raise it"
                 )

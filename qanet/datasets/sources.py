@@ -10,11 +10,33 @@ from pathlib import Path
 from qanet.console import is_quiet, load_tensorflow
 from qanet.datasets.squad import SquadFile, parse_squad, read_squad
 from qanet.errors import UserError
+from qanet.files import cache_directory
 
 # The small data set that is part of the package.
 SAMPLE = "sample"
 TFDS_NAMES = {"squad": "squad/v1.1", "squad_v2": "squad/v2.0"}
 TFDS_SPLITS = {"train": "train", "dev": "validation"}
+
+# Where its authors publish it, and the SHA-256 of each file.
+SQUAD_URL = "https://rajpurkar.github.io/SQuAD-explorer/dataset/"
+SQUAD_FILES = {
+    ("squad", "train"): (
+        "train-v1.1.json",
+        "3527663986b8295af4f7fcdff1ba1ff3f72d07d61a20f487cb238a6ef92fd955",
+    ),
+    ("squad", "dev"): (
+        "dev-v1.1.json",
+        "95aa6a52d5d6a735563366753ca50492a658031da74f301ac5238b03966972c9",
+    ),
+    ("squad_v2", "train"): (
+        "train-v2.0.json",
+        "68dcfbb971bd3e96d5b46c7177b16c1a4e7d4bdef19fb204502738552dede002",
+    ),
+    ("squad_v2", "dev"): (
+        "dev-v2.0.json",
+        "80a5225e94905956a6446d296ca1093975c4d3b3260f1d6c8f68bc2ab77182d8",
+    ),
+}
 
 
 def load_examples(source: str | os.PathLike, split: str) -> SquadFile:
@@ -22,9 +44,9 @@ def load_examples(source: str | os.PathLike, split: str) -> SquadFile:
 
     Args:
         source: path of a SQuAD v1.1 or v2.0 file, or `sample` for the data set that is
-            part of the package, or `squad` for SQuAD 1.1 and `squad_v2` for SQuAD 2.0
-            through tensorflow-datasets, which downloads it once and checks its
-            checksum.
+            part of the package, or `squad` for SQuAD 1.1 and `squad_v2` for SQuAD 2.0,
+            which is downloaded once and its checksum checked: by tensorflow-datasets
+            where that is installed, otherwise from its authors.
         split: `train` or `dev`; only the data sets by name have both.
 
     Raises:
@@ -36,12 +58,45 @@ def load_examples(source: str | os.PathLike, split: str) -> SquadFile:
         file = resources.files("qanet").joinpath("sample", f"{split}.json")
         with resources.as_file(file) as path:
             return read_squad(path)
-    return _load_tfds(str(source), split)
+    load = _load_tfds if _has_tfds() else _download
+    return load(str(source), split)
 
 
 def is_name(source: str | os.PathLike) -> bool:
     """Whether this names a data set; a file of that name goes before it."""
     return str(source) in {SAMPLE, *TFDS_NAMES} and not Path(source).is_file()
+
+
+def _has_tfds() -> bool:
+    try:
+        import tensorflow  # noqa: F401
+        import tensorflow_datasets  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def _download(source: str, split: str) -> SquadFile:
+    import keras
+
+    name, checksum = SQUAD_FILES[source, split]
+    try:
+        # It says what it downloads where results go.
+        with contextlib.redirect_stdout(sys.stderr):
+            path = keras.utils.get_file(
+                name,
+                f"{SQUAD_URL}{name}",
+                file_hash=checksum,
+                cache_dir=cache_directory(),
+                cache_subdir="squad",
+            )
+    except Exception as error:  # Whatever the layers below a download raise.
+        reason = str(error).strip().partition("\n")[0]
+        raise UserError(
+            f"{source}: {SQUAD_URL}{name} could not be downloaded ({reason}); check "
+            "the network, or give the path of a SQuAD file instead"
+        ) from None
+    return read_squad(path)
 
 
 def _load_tfds(source: str, split: str) -> SquadFile:

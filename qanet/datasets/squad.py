@@ -138,31 +138,31 @@ def parse_squad(document: Any, path: str) -> SquadFile:
     return SquadFile(version, list(examples.values()), counts)
 
 
-def write_squad(
-    path: str | os.PathLike[str], examples: Iterable[Example], version: str = "1.1"
-) -> None:
+def write_squad(path: str | os.PathLike[str], examples: Iterable[Example]) -> None:
     """Writes examples as a SQuAD file, whole or not at all.
 
     Args:
         path: File to write or replace.
         examples: What to write.
-        version: Written as the file's version.
 
     Raises:
         UserError: The file cannot be written.
     """
-    text = json.dumps(to_document(examples, version), ensure_ascii=False)
+    text = json.dumps(to_document(examples), ensure_ascii=False)
     write_text(Path(path), text + "\n")
 
 
-def to_document(examples: Iterable[Example], version: str = "1.1") -> dict[str, Any]:
-    """Examples as the document of a SQuAD file.
+def to_document(examples: Iterable[Example]) -> dict[str, Any]:
+    """Examples as the document of a SQuAD file, of 2.0 where any is impossible.
 
     Examples with one title become one article and, within it, those with one context
     become one paragraph, each in the order of first appearance.
     """
     articles: dict[str, dict[str, list[Example]]] = {}
+    version = "1.1"
     for example in examples:
+        if example.impossible:
+            version = "v2.0"
         paragraphs = articles.setdefault(example.title, {})
         paragraphs.setdefault(example.context, []).append(example)
     data = [

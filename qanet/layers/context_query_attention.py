@@ -43,17 +43,21 @@ class ContextQueryAttention(keras.layers.Layer):
     def compute_output_shape(self, context_shape, *others):
         return (*context_shape[:-1], 4 * context_shape[-1])
 
-    def weights_of(self, context, question, context_mask, question_mask):
-        """S_row and S_col, `(batch, n, m)` each."""
+    def similarity(self, context, question):
+        """S, float `(batch, n, m)`."""
         similarity = ops.matmul(
             context * self.product_weight, ops.transpose(question, (0, 2, 1))
         )
         similarity = similarity + ops.sum(
             context * self.context_weight, axis=-1, keepdims=True
         )
-        similarity = similarity + ops.expand_dims(
+        return similarity + ops.expand_dims(
             ops.sum(question * self.question_weight, axis=-1), 1
         )
+
+    def weights_of(self, context, question, context_mask, question_mask):
+        """S_row and S_col, `(batch, n, m)` each."""
+        similarity = self.similarity(context, question)
         rows = masked_softmax(similarity, question_mask[:, None, :], axis=2)
         return rows, masked_softmax(similarity, context_mask[:, :, None], axis=1)
 

@@ -1,70 +1,13 @@
 """The encoder block and its stack (QANet, section 2.2, figure 1 right)."""
 
 import keras
-import numpy as np
 from keras import ops
 
 from qanet.layers.convolution import DepthwiseSeparableConv1D
-from qanet.layers.dropout import Dropout
+from qanet.layers.feed_forward import FeedForward
+from qanet.layers.positions import position_signal
 from qanet.layers.residual import Residual
 from qanet.layers.self_attention import MultiHeadSelfAttention
-
-
-def position_signal(length, width):
-    """Sines and cosines of geometrically growing wavelengths, 2π to 20,000π.
-
-    Vaswani et al., 2017, section 3.5; the sines fill the first half of the features
-    and the cosines the second.
-
-    Args:
-        length: number of positions.
-        width: number of features, even.
-
-    Returns:
-        float32 tensor `(length, width)`.
-    """
-    frequencies = 10000.0 ** (-np.arange(width // 2) / max(width // 2 - 1, 1))
-    positions = ops.cast(ops.arange(length, dtype="int32"), "float32")
-    angles = ops.expand_dims(positions, 1) * frequencies.astype("float32")
-    return ops.concatenate([ops.sin(angles), ops.cos(angles)], axis=1)
-
-
-@keras.saving.register_keras_serializable(package="qanet")
-class FeedForward(keras.layers.Layer):
-    """relu(x W_1 + b_1) W_2 + b_2, at each position alone.
-
-    Args:
-        inner: size of the hidden layer.
-        dropout: dropout rate of the hidden layer.
-
-    Input and output: float tensor `(batch, length, width)`. The mask is not needed;
-    it is accepted so that all sub-layers are called alike.
-    """
-
-    def __init__(self, inner, dropout=0.0, **kwargs):
-        super().__init__(**kwargs)
-        self.supports_masking = True
-        self.inner = inner
-        self.dropout = Dropout(dropout, name="dropout")
-
-    def build(self, input_shape):
-        self.expand = keras.layers.Dense(self.inner, activation="relu", name="expand")
-        self.contract = keras.layers.Dense(input_shape[-1], name="contract")
-        self.expand.build(input_shape)
-        self.contract.build((*input_shape[:-1], self.inner))
-
-    def call(self, x, mask=None, training=False):
-        return self.contract(self.dropout(self.expand(x), training=training))
-
-    def compute_output_shape(self, input_shape):
-        return input_shape
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "inner": self.inner,
-            "dropout": self.dropout.rate,
-        }
 
 
 @keras.saving.register_keras_serializable(package="qanet")

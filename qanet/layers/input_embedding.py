@@ -4,9 +4,10 @@ Embedding Layer")."""
 import keras
 from keras import ops
 
+from qanet.layers.character_embedding import CharacterEmbedding
 from qanet.layers.dropout import Dropout
-from qanet.layers.embedding import CharacterEmbedding, WordEmbedding
 from qanet.layers.highway import Highway
+from qanet.layers.word_embedding import WordEmbedding
 
 
 @keras.saving.register_keras_serializable(package="qanet")

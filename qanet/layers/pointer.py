@@ -13,8 +13,8 @@ class SpanPointer(keras.layers.Layer):
     start = w_1 · [m_0; m_1] and end = w_2 · [m_0; m_2], where m_i is the output of
     pass i of the model encoder.
 
-    Input: three float tensors `(batch, length, width)` and the boolean mask
-    `(batch, length)`.
+    Input: three float tensors `(batch, length, width)`, which may differ in width, and
+    the boolean mask `(batch, length)`.
     Output: float32 start and end logits `(batch, length)`, masked at padding.
     """
 
@@ -22,15 +22,14 @@ class SpanPointer(keras.layers.Layer):
         super().__init__(**kwargs)
         self.supports_masking = True
 
-    def build(self, input_shape, *other_shapes):
+    def build(self, m0_shape, m1_shape, m2_shape):
         # A dense layer each; the bias would cancel in the softmax. In single precision:
         # bfloat16 tells logits near 10 apart by sixteenths only.
         settings = {"use_bias": False, "dtype": "float32"}
         self.start = keras.layers.Dense(1, **settings, name="start")
         self.end = keras.layers.Dense(1, **settings, name="end")
-        pair_shape = (*input_shape[:-1], 2 * input_shape[-1])
-        self.start.build(pair_shape)
-        self.end.build(pair_shape)
+        self.start.build((*m0_shape[:-1], m0_shape[-1] + m1_shape[-1]))
+        self.end.build((*m0_shape[:-1], m0_shape[-1] + m2_shape[-1]))
 
     def call(self, m0, m1, m2, mask):
         start = self.start(ops.concatenate([m0, m1], axis=-1))
@@ -44,5 +43,5 @@ class SpanPointer(keras.layers.Layer):
         """No mask goes on with the logits: Keras would weight the loss by it."""
         return None
 
-    def compute_output_shape(self, input_shape, *others):
-        return input_shape[:-1], input_shape[:-1]
+    def compute_output_shape(self, m0_shape, *others):
+        return m0_shape[:-1], m0_shape[:-1]

@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
+from qanet.layers.attention import attend, join_heads
 from qanet.layers.dropout import Dropout
-from qanet.layers.numerics import mask_logits
 
 
 @keras.saving.register_keras_serializable(package="qanet")
@@ -50,20 +50,9 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         size = width // self.heads
         x = ops.reshape(self.projection(x), (batch, length, 3, self.heads, size))
         query, key, value = ops.unstack(ops.transpose(x, (2, 0, 3, 1, 4)), 3)
-        query = query * (size**-0.5)
-        logits = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
-        logits = mask_logits(logits, mask[:, None, None, :])
-        # The shift cancels, so its gradient is zero and need not be formed.
-        highest = ops.stop_gradient(ops.max(logits, axis=-1, keepdims=True))
-        weights = ops.exp(logits - highest)
-        total = ops.sum(weights, axis=-1, keepdims=True)
-        weights = self.dropout(weights, training=training)
-        # Normalised after the product with the values: that is one pass less over
-        # the (length, length) weights than a softmax.
-        x = ops.matmul(ops.cast(weights, value.dtype), value)
-        x = ops.cast(ops.divide(x, total), x.dtype)
-        x = ops.reshape(ops.transpose(x, (0, 2, 1, 3)), (batch, length, width))
-        return self.output_projection(x)
+        mask = mask[:, None, None, :]
+        x = attend(query, key, value, mask, self.dropout, training)
+        return self.output_projection(join_heads(x))
 
     def compute_output_shape(self, input_shape):
         return input_shape

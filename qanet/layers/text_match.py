@@ -4,7 +4,7 @@
 import keras
 from keras import ops
 
-from qanet.layers.embedding import PADDING, UNKNOWN
+from qanet.layers.look_up import PADDING, UNKNOWN
 
 # Characters that words of one stem share: "invent", "inventor", "invention".
 STEM = 5

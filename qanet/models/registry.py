@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from qanet.models.bidaf import BiDAFConfig, bidaf_flops, build_bidaf
 from qanet.models.qanet import QANetConfig, build_qanet, qanet_flops
 from qanet.models.words import EmbeddingSizes
 from qanet.settings import Section
@@ -42,6 +43,7 @@ MODELS = {
     "qanet": Model(
         QANetConfig, build_qanet, qanet_flops, attention="context_query_attention"
     ),
+    "bidaf": Model(BiDAFConfig, build_bidaf, bidaf_flops, attention="attention"),
 }
 
 

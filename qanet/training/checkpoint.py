@@ -22,15 +22,17 @@ class Progress:
 
     Attributes:
         step: finished optimizer steps.
+        examples: examples that were trained on.
         seconds: time spent on training so far.
-        best_f1: the best F1 on dev so far; -1 before the first evaluation.
-        evaluations_since_best: evaluations after the one that gave `best_f1`.
+        best_score: the best score so far; none before the first evaluation.
+        evaluations_since_best: evaluations after the one that gave it.
         history: one row an evaluation.
     """
 
     step: int = 0
+    examples: int = 0
     seconds: float = 0.0
-    best_f1: float = -1.0
+    best_score: float | None = None
     evaluations_since_best: int = 0
     history: list[dict[str, float]] = field(default_factory=list)
 

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import keras
 import numpy as np
 
-from qanet.config import Config
-from qanet.datasets.batches import BatchMaker
+from qanet.config import DistributionConfig
+from qanet.datasets.batches import Maker
 from qanet.datasets.plans import PlannedBatch
 from qanet.errors import UserError
 from qanet.training.learner import Learner
@@ -22,7 +22,7 @@ Arrays = Mapping[str, np.ndarray]
 
 # Trains on the batches of a plan in turn. Yields the loss of each step and the norm of
 # its gradient before clipping, scalars of the backend that are not waited for.
-Training = Callable[[BatchMaker, Sequence[PlannedBatch]], Iterator[tuple[Any, Any]]]
+Training = Callable[[Maker, Sequence[PlannedBatch]], Iterator[tuple[Any, Any]]]
 
 
 class Distribution(Protocol):
@@ -55,16 +55,14 @@ def divisible(inputs: Arrays, replicas: int) -> tuple[Arrays, int]:
     }, count
 
 
-def make_distribution(config: Config) -> Distribution:
+def make_distribution(config: DistributionConfig) -> Distribution:
     """The devices that the configuration asks for.
 
     To be called before anything else computes: TensorFlow connects its workers first.
 
     Raises:
-        UserError: Keras has another backend, there are no such devices, or the batch
-            cannot be shared among them.
+        UserError: Keras has another backend, or there are no such devices.
     """
-    strategy = config.distribution.strategy
     backend = keras.backend.backend()
     if backend == "tensorflow":
         from qanet.training.on_tensorflow import distribute
@@ -74,11 +72,14 @@ def make_distribution(config: Config) -> Distribution:
         raise UserError(
             f"KERAS_BACKEND={backend}: trains on tensorflow or jax; set one of them"
         )
-    distribution = distribute(strategy)
-    size, replicas = config.training.batch_size, distribution.replicas
+    return distribute(config.strategy)
+
+
+def check_share(key: str, size: int, distribution: Distribution) -> None:
+    """Raises `UserError` where the replicas cannot share so many examples a step."""
+    replicas = distribution.replicas
     if size % replicas:
         raise UserError(
-            f"training.batch_size={size}: {replicas} replicas cannot share it "
-            f"(distribution.strategy={strategy}); give a multiple of {replicas}"
+            f"{key}={size}: {replicas} replicas cannot share it; give a multiple of "
+            f"{replicas}"
         )
-    return distribution

@@ -55,7 +55,7 @@ class JaxDistribution:
         def predict(inputs):
             inputs, count = divisible(inputs, self.replicas)
             outputs = model.predict_on_batch(self._distributed(inputs))
-            return {name: value[:count] for name, value in outputs.items()}
+            return keras.tree.map_structure(lambda value: value[:count], outputs)
 
         return predict
 

@@ -5,6 +5,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -100,10 +101,12 @@ class TensorFlowDistribution:
         def predict(inputs):
             inputs, count = divisible(inputs, replicas)
             outputs = step({name: distributed(x) for name, x in inputs.items()})
-            return {
-                name: np.concatenate(strategy.experimental_local_results(value))[:count]
-                for name, value in outputs.items()
-            }
+            return keras.tree.map_structure(
+                lambda value: np.concatenate(
+                    strategy.experimental_local_results(value)
+                )[:count],
+                outputs,
+            )
 
         return predict
 

@@ -50,7 +50,7 @@ def train_run(config: Config, run: Run, resume: bool = False) -> Report | None:
         UserError: something is wrong with the data, the vectors, the directory or the
             devices.
     """
-    distribution = make_distribution(config)
+    distribution = make_distribution(config.distribution)
     with distribution.scope():
         return _train_run(config, run, resume, distribution)
 
@@ -64,7 +64,7 @@ def _train_run(
         run.load_vocabulary() if resume else None,
     )
     trainer = Trainer(config, data, run, distribution)
-    found = resume and trainer.resume()
+    found = resume and trainer.loop.resume()
     if distribution.is_chief:
         if not resume:
             data.vocabulary.save(run.vocabulary_directory)
@@ -75,11 +75,11 @@ def _train_run(
         _announce(data, trainer)
         if resume:
             log.info(
-                f"resumed at step {trainer.progress.step:,}"
+                f"resumed at step {trainer.loop.progress.step:,}"
                 if found
                 else "there is no checkpoint yet: starting at the first step"
             )
-    trainer.fit()
+    trainer.loop.fit()
 
     if not distribution.is_chief:
         return None

@@ -2,8 +2,9 @@
 
 from typing import Literal, Self
 
-from pydantic import Field, PositiveFloat, model_validator
+from pydantic import Field, NonNegativeFloat, PositiveFloat, model_validator
 
+from qanet.config import DistributionConfig, LearningConfig
 from qanet.settings import Count, PositiveCount, Rate, Section, Size
 
 
@@ -37,33 +38,30 @@ class ModelConfig(Section):
         return self
 
 
-class TrainingConfig(Section):
+class TrainingConfig(LearningConfig):
     """How it is trained.
 
     Attributes:
-        steps: optimizer steps.
         batch_tokens: sub-words of a batch, padding included, on either side.
         buckets: lengths in sub-words that pairs are padded to, in rising order; longer
             pairs are left out.
-        learning_rate: the highest rate; it falls to zero along a cosine.
-        warmup_steps: steps until the highest rate.
-        clip_norm: upper bound of the gradient's global norm.
         label_smoothing: share of the target that all sub-words get alike.
         held_out: pairs kept from the training, to measure on.
-        evaluate_every: steps between measurements; the training can go on from each.
-        seed: fixes initial weights, order of the pairs, and dropout.
     """
 
     steps: PositiveCount = 4000
+    warmup_steps: Count = 400
+    beta_1: Rate = 0.9
+    beta_2: Rate = 0.98
+    epsilon: PositiveFloat = 1e-9
+    clip_norm: PositiveFloat = 1.0
+    l2: NonNegativeFloat = 0.0
+    ema_decay: Rate = 0.0
+    evaluate_every: PositiveCount = 500
     batch_tokens: PositiveCount = 4096
     buckets: tuple[Size, ...] = (16, 32, 64, 128)
-    learning_rate: PositiveFloat = 1e-3
-    warmup_steps: Count = 400
-    clip_norm: PositiveFloat = 1.0
     label_smoothing: Rate = 0.1
     held_out: PositiveCount = 1000
-    evaluate_every: PositiveCount = 500
-    seed: int = Field(default=42, ge=0, lt=2**32)
 
     @model_validator(mode="after")
     def _check_buckets(self) -> Self:
@@ -83,9 +81,11 @@ class TranslationConfig(Section):
         reverse: translate from the second language into the first.
         model: its sizes.
         training: how it is trained.
+        distribution: where that is computed.
     """
 
     data: tuple[str, ...]
     reverse: bool = False
     model: ModelConfig = ModelConfig()
     training: TrainingConfig = TrainingConfig()
+    distribution: DistributionConfig = DistributionConfig()

@@ -8,12 +8,12 @@ from itertools import islice
 
 import numpy as np
 
+from qanet.datasets.plans import NO_ITEM, PlannedBatch
 from qanet.errors import UserError, reading_text
 from qanet.translation.config import TrainingConfig
 from qanet.translation.subwords import BEGIN, END, PADDING
 
 Pair = tuple[str, str]
-Batch = tuple[dict[str, np.ndarray], np.ndarray]
 
 
 def read_pairs(paths: Sequence[str], reverse: bool = False) -> list[Pair]:
@@ -102,7 +102,7 @@ class PairBatches:
         config: TrainingConfig,
     ):
         self.sources = sources
-        self.targets = targets
+        self.target_pieces = targets
         self.config = config
         # Either side has one mark more.
         lengths = np.array(
@@ -116,18 +116,25 @@ class PairBatches:
                 "give longer training.buckets"
             )
 
-    def training(self, first: int, last: int) -> Iterator[Batch]:
-        """The batches of some steps; which ones follows from the seed.
+    def plan(self, steps: int, replicas: int = 1) -> list[PlannedBatch]:
+        """What goes together in each of some steps, under the seed.
 
         Args:
-            first, last: number of the first step, from 0, and of the one after the
-                last.
-        """
-        for items, bucket in islice(self._plan(), first, last):
-            yield self.batch(items, bucket)
+            steps: number of steps.
+            replicas: what the size of each batch is a multiple of.
 
-    def _plan(self) -> Iterator[tuple[np.ndarray, int]]:
-        """Endless: items that go together, and their bucket's length."""
+        Raises:
+            UserError: a batch has not even a pair for each replica.
+        """
+        if self.config.batch_tokens // self.config.buckets[-1] < replicas:
+            raise UserError(
+                f"training.batch_tokens={self.config.batch_tokens}: is less than a "
+                f"pair of {self.config.buckets[-1]} for each of {replicas} replicas; "
+                "give more"
+            )
+        return list(islice(self._drawn(replicas), steps))
+
+    def _drawn(self, replicas: int) -> Iterator[PlannedBatch]:
         random = np.random.default_rng(self.config.seed)
         waiting = [np.zeros(0, dtype=np.int64) for _ in self.config.buckets]
         while True:
@@ -136,41 +143,55 @@ class PairBatches:
             for number, length in enumerate(self.config.buckets):
                 items = order[self._bucket_of[order] == number]
                 items = np.concatenate([waiting[number], items])
-                rows = self.config.batch_tokens // length
+                rows = self._rows(length) // replicas * replicas
                 count = len(items) // rows
                 planned += [
-                    (part, length) for part in items[: count * rows].reshape(-1, rows)
+                    PlannedBatch(part, length, length)
+                    for part in items[: count * rows].reshape(-1, rows)
                 ]
                 waiting[number] = items[count * rows :]
             for place in random.permutation(len(planned)):
                 yield planned[place]
 
-    def reading(self) -> Iterator[Batch]:
+    def reading(self) -> list[PlannedBatch]:
         """All pairs once, those of a bucket together, the last batch filled up."""
+        planned = []
         for number, length in enumerate(self.config.buckets):
             items = np.flatnonzero(self._bucket_of == number)
-            rows = self.config.batch_tokens // length
+            rows = self._rows(length)
             for first in range(0, len(items), rows):
-                yield self.batch(items[first : first + rows], length, rows)
+                part = items[first : first + rows]
+                part = np.pad(part, (0, rows - len(part)), constant_values=NO_ITEM)
+                planned.append(PlannedBatch(part, length, length))
+        return planned
 
-    def batch(self, items: np.ndarray, length: int, rows: int = 0) -> Batch:
-        """The inputs of a model and what it should say.
+    def _rows(self, length: int) -> int:
+        return self.config.batch_tokens // length
 
-        Args:
-            items: numbers of pairs.
-            length: what they are padded to.
-            rows: rows of the batch, at least one for each item; the others are empty.
+    def inputs(self, batch: PlannedBatch) -> dict[str, np.ndarray]:
+        """What a model reads.
 
         Returns:
-            `source` and `target`, and the target one sub-word further: int32
-            `(rows, length)` each.
+            `source`, and `target` up to the sub-word before the next: int32
+            `(rows, length)` each, of padding alone where there is no item.
         """
-        rows = max(rows, len(items))
-        source, before, after = np.full((3, rows, length), PADDING, dtype=np.int32)
-        for row, item in enumerate(items):
-            pieces = [*self.sources[item], END]
-            source[row, : len(pieces)] = pieces
-            pieces = [BEGIN, *self.targets[item], END]
-            before[row, : len(pieces) - 1] = pieces[:-1]
-            after[row, : len(pieces) - 1] = pieces[1:]
-        return {"source": source, "target": before}, after
+        sources = [[*self.sources[item], END] for item in _real(batch)]
+        targets = [[BEGIN, *self.target_pieces[item]] for item in _real(batch)]
+        return {"source": _padded(sources, batch), "target": _padded(targets, batch)}
+
+    def targets(self, batch: PlannedBatch) -> dict[str, np.ndarray]:
+        """The sub-words that come next, `next`, int32 `(rows, length)`."""
+        pieces = [[*self.target_pieces[item], END] for item in _real(batch)]
+        return {"next": _padded(pieces, batch)}
+
+
+def _real(batch: PlannedBatch) -> np.ndarray:
+    """The items of a batch that are some; they come first."""
+    return batch.items[batch.items != NO_ITEM]
+
+
+def _padded(rows: Sequence[Sequence[int]], batch: PlannedBatch) -> np.ndarray:
+    array = np.full((len(batch.items), batch.context_length), PADDING, dtype=np.int32)
+    for number, pieces in enumerate(rows):
+        array[number, : len(pieces)] = pieces
+    return array

@@ -13,9 +13,10 @@ Like every translation model here it has one interface, which training and searc
 import keras
 from keras import ops
 
+from qanet.layers.attention import MultiHeadAttention
 from qanet.layers.dropout import Dropout
-from qanet.layers.encoder import FeedForward, position_signal
-from qanet.translation.attention import Attention
+from qanet.layers.feed_forward import FeedForward
+from qanet.layers.positions import position_signal
 from qanet.translation.config import ModelConfig
 from qanet.translation.subwords import PADDING
 
@@ -131,7 +132,9 @@ class EncoderBlock(keras.layers.Layer):
 
     def __init__(self, config: ModelConfig, **kwargs):
         super().__init__(**kwargs)
-        self.attention = Attention(config.width, config.heads, name="attention")
+        self.attention = MultiHeadAttention(
+            config.width, config.heads, name="attention"
+        )
         self.attention_norm = _norm(config.width, "attention_norm")
         self.feed_forward = _feed_forward(config)
         self.feed_forward_norm = _norm(config.width, "feed_forward_norm")
@@ -156,9 +159,11 @@ class DecoderBlock(keras.layers.Layer):
 
     def __init__(self, config: ModelConfig, **kwargs):
         super().__init__(**kwargs)
-        self.attention = Attention(config.width, config.heads, name="attention")
+        self.attention = MultiHeadAttention(
+            config.width, config.heads, name="attention"
+        )
         self.attention_norm = _norm(config.width, "attention_norm")
-        self.cross = Attention(config.width, config.heads, name="cross")
+        self.cross = MultiHeadAttention(config.width, config.heads, name="cross")
         self.cross_norm = _norm(config.width, "cross_norm")
         self.feed_forward = _feed_forward(config)
         self.feed_forward_norm = _norm(config.width, "feed_forward_norm")

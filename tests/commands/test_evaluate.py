@@ -25,7 +25,7 @@ def squad_2(tmp_path):
         Example("1", QUESTION, context, (Span("Rome", 13),)),
         Example("2", "Why?", context, (), impossible=True),
     ]
-    write_squad(path, examples, "v2.0")
+    write_squad(path, examples)
     return path
 
 

@@ -5,6 +5,7 @@ import yaml
 from qanet import cli
 from qanet.commands.settings import described, shown
 from qanet.config import Config
+from qanet.models.registry import MODELS
 from qanet.settings import Section
 
 
@@ -48,15 +49,18 @@ def test_every_setting_has_a_line_with_its_default(capsys):
     cli.main(["settings"])
     lines = capsys.readouterr().out.splitlines()
     rows = [line.split(" | ", 2) for line in lines if line.startswith("| `")]
-    found = {key.strip("| `"): default.strip("`") for key, default, _ in rows}
-    expected = {
-        f"{section}.{key}": value
-        for section, values in Config().model_dump(mode="json").items()
-        for key, value in values.items()
-    }
-    assert found.keys() == expected.keys()
-    for key, value in expected.items():
-        assert yaml.safe_load(found[key]) == value, key
+    found = [(key.strip("| `"), default.strip("`")) for key, default, _ in rows]
+    expected = [
+        (f"{name}.{key}", value)
+        for name, section in Config()
+        for kind in (
+            [entry.settings for entry in MODELS.values()]
+            if name == "model"
+            else [type(section)]
+        )
+        for key, value in kind().model_dump(mode="json").items()
+    ]
+    assert [(key, yaml.safe_load(default)) for key, default in found] == expected
     assert all(meaning.strip(" |") for _, _, meaning in rows)
 
 

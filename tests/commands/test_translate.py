@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from qanet import cli
-from qanet.translation import training, translator
+from qanet.training import translators
+from qanet.translation import translator
 
 
 class Reversed:
@@ -80,7 +81,7 @@ def trained(monkeypatch):
         run.save_config(config)
         return {"pairs": 7, "bleu_greedy": 1.25, "bleu_beam_5": 2.5}
 
-    monkeypatch.setattr(training, "train_translator", train)
+    monkeypatch.setattr(translators, "train_translator", train)
     return calls
 
 

@@ -186,7 +186,7 @@ def test_sets_are_mixed_within_an_epoch():
 
 
 def test_a_set_without_weight_takes_no_part():
-    config = data_config(4, features="packed.npz", mix={ORIGINAL: 1})
+    config = data_config(4, packed="packed.npz", mix={ORIGINAL: 1})
     windows = windows_of(*[3] * 20)
     plan = plan_training(windows, {ORIGINAL: 8, "fr": 12}, config, 4, 10, seed=0)
     assert set(items_of(plan)) == set(range(8))

@@ -1,11 +1,15 @@
 """Tests of qanet.datasets.sources: the real tfds builder, but no network."""
 
 import json
+import re
+import sys
 from functools import partial
+from pathlib import Path
 
+import keras
 import pytest
 
-from qanet.datasets.sources import load_examples
+from qanet.datasets.sources import SQUAD_FILES, SQUAD_URL, load_examples
 from qanet.datasets.squad import COUNTS, Example, Span, read_squad
 from qanet.errors import UserError
 
@@ -152,6 +156,70 @@ def test_a_damaged_preparation_is_the_same_error(served, tmp_path):
     records.write_bytes(records.read_bytes()[:-5])
     with pytest.raises(UserError, match=r"squad/v1\.1"):
         load_examples("squad", "train")
+
+
+@pytest.fixture
+def without_tfds(monkeypatch, tmp_path):
+    """A machine without tensorflow-datasets; what is downloaded is noted."""
+    monkeypatch.setitem(sys.modules, "tensorflow_datasets", None)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    asked = []
+
+    def get_file(name, url, **options):
+        asked.append((name, url, options))
+        print("Downloading")
+        path = tmp_path / name
+        path.write_text(json.dumps(TRAIN), encoding="utf-8")
+        return str(path)
+
+    monkeypatch.setattr(keras.utils, "get_file", get_file)
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("source", "split", "name"),
+    [
+        ("squad", "train", "train-v1.1.json"),
+        ("squad", "dev", "dev-v1.1.json"),
+        ("squad_v2", "train", "train-v2.0.json"),
+        ("squad_v2", "dev", "dev-v2.0.json"),
+    ],
+)
+def test_squad_without_tensorflow_datasets(
+    without_tfds, tmp_path, capsys, source, split, name
+):
+    found = load_examples(source, split).examples
+    assert found == read_squad(tmp_path / name).examples
+    ((asked, url, options),) = without_tfds
+    assert asked == name
+    assert url == f"https://rajpurkar.github.io/SQuAD-explorer/dataset/{name}"
+    assert re.fullmatch("[0-9a-f]{64}", options["file_hash"])
+    assert str(tmp_path / "cache") in str(options["cache_dir"])
+    assert capsys.readouterr().out == ""
+
+
+def test_checksums_are_those_of_tensorflow_datasets():
+    import tensorflow_datasets as tfds
+
+    root = Path(tfds.__file__).parent / "datasets" / "squad" / "checksums.tsv"
+    lines = [line.split("\t") for line in root.read_text().splitlines()]
+    known = {url: checksum for url, _, checksum, _ in lines}
+    assert known == {
+        SQUAD_URL + name: checksum for name, checksum in SQUAD_FILES.values()
+    }
+
+
+def test_a_download_from_the_authors_that_fails(without_tfds, monkeypatch):
+    def get_file(*_, **__):
+        raise ValueError("Incomplete or corrupted file detected\nmore")
+
+    monkeypatch.setattr(keras.utils, "get_file", get_file)
+    with pytest.raises(
+        UserError, match=r"train-v1\.1\.json could not be downloaded"
+    ) as e:
+        load_examples("squad", "train")
+    assert "corrupted" in str(e.value)
+    assert "\n" not in str(e.value)
 
 
 @pytest.mark.parametrize("split", ["train", "dev"])

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from keras import ops
 
-from qanet.layers.encoder import EncoderStack, FeedForward, position_signal
+from qanet.layers.encoder import EncoderStack
+from qanet.layers.positions import position_signal
 
 pytestmark = pytest.mark.usefixtures("fixed_seed")
 
@@ -66,14 +67,6 @@ def test_padding_does_not_leak_through_stacked_convolutions(x, randomise, compil
     for texts, mask in ((dirty, MASK), (longer, long_mask)):
         output = ops.convert_to_numpy(call(texts, mask=mask))
         np.testing.assert_allclose(output[mask], expected, atol=1e-5)
-
-
-def test_position_signal_against_numpy(reference):
-    for length, width in ((1, 2), (50, 8), (700, 4)):
-        signal = ops.convert_to_numpy(position_signal(length, width))
-        expected = reference.position_signal(length, width)
-        # float32 rounds the angle of position 700 by up to 3e-5.
-        np.testing.assert_allclose(signal, expected, atol=1e-4)
 
 
 def test_positions_have_no_trained_table_of_fixed_length(
@@ -178,21 +171,7 @@ def test_gradients_against_differences(x, rng, randomise, reference, check_gradi
     check_gradients(layer, function, x, weights, upstream, mask=MASK)
 
 
-def test_feed_forward_against_numpy(x, randomise, reference):
-    layer = FeedForward(5)
-    layer.build(x.shape)
-    weights = randomise(layer)
-
-    output = ops.convert_to_numpy(layer(x))
-
-    assert layer.compute_output_shape(x.shape) == output.shape
-    for actual, text in zip(output, x.astype("float64"), strict=True):
-        expected = reference.feed_forward(text, weights)
-        np.testing.assert_allclose(actual, expected, atol=1e-5)
-
-
 def test_round_trip(x, check_round_trip):
-    check_round_trip(FeedForward(5), x)
     check_round_trip(stack(1, 1, 5, 4, 7, dropout=0.1, survival=0.8), x, mask=MASK)
     check_round_trip(stack(position_per_block=True, final_norm=False), x, mask=MASK)
 

@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 from qanet.layers.convolution import DepthwiseSeparableConv1D
-from qanet.layers.encoder import FeedForward
+from qanet.layers.feed_forward import FeedForward
 from qanet.layers.residual import Residual
 
 pytestmark = pytest.mark.usefixtures("fixed_seed")

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from made_models import SIZES, batch, logits, made_examples, with_sizes
 
 from qanet.config import load_preset
 from qanet.layers.encoder import EncoderStack
@@ -14,9 +15,6 @@ from qanet.models.qanet import QANetConfig, build_qanet
 from qanet.models.registry import build_model, forward_flops
 from qanet.models.words import EmbeddingSizes
 
-SIZES = EmbeddingSizes(
-    rows=9, width=6, characters=7, characters_per_word=5, pretrained=True
-)
 pytestmark = pytest.mark.usefixtures("fixed_seed")
 
 TINY = QANetConfig(
@@ -31,6 +29,11 @@ TINY = QANetConfig(
 )
 
 
+@pytest.fixture
+def examples(rng):
+    return made_examples(rng)
+
+
 def tiny(**changes):
     """A configuration like `TINY`."""
     return QANetConfig.model_validate(TINY.model_dump() | changes)
@@ -42,62 +45,6 @@ SHALLOW = tiny(
     model_encoder={"blocks": 1, "convolutions": 1, "kernel_size": 3},
     highway_layers=1,
 )
-
-
-def with_sizes(**changes):
-    return EmbeddingSizes(**(vars(SIZES) | changes))
-
-
-@pytest.fixture
-def examples(rng):
-    """Questions on texts of several lengths, without padding."""
-
-    def text(length):
-        words = rng.integers(1, SIZES.rows, length)
-        shape = (length, SIZES.characters_per_word)
-        characters = rng.integers(1, SIZES.characters, shape)
-        ends = rng.integers(0, SIZES.characters_per_word + 1, (length, 1))
-        cut = np.where(np.arange(SIZES.characters_per_word) < ends, characters, 0)
-        return words, cut
-
-    result = []
-    for context_length, question_length in ((4, 3), (6, 5), (1, 1)):
-        context, question = text(context_length), text(question_length)
-        result.append(
-            {
-                "context_words": context[0],
-                "context_characters": context[1],
-                "question_words": question[0],
-                "question_characters": question[1],
-            }
-        )
-    return result
-
-
-def batch(examples, context_length=6, question_length=5):
-    """Pads examples to common lengths."""
-    lengths = {"context": context_length, "question": question_length}
-    result = {}
-    for name in examples[0]:
-        length = lengths[name.partition("_")[0]]
-        result[name] = np.stack(
-            [
-                np.pad(
-                    example[name],
-                    [(0, length - len(example[name]))]
-                    + [(0, 0)] * (example[name].ndim - 1),
-                )
-                for example in examples
-            ]
-        ).astype("int32")
-    return result
-
-
-def logits(model, inputs, **arguments):
-    """Start and end logits, `(2, batch, context_length)`."""
-    output = model(inputs, **arguments)
-    names = ("start_logits", "end_logits")
-    return np.stack([ops.convert_to_numpy(output[name]) for name in names])
 
 
 def numpy_qanet(reference, weights, config, example):
@@ -196,27 +143,6 @@ def test_against_numpy(changes, examples, randomise, reference):
         np.testing.assert_allclose(output[:, i, :length], expected, atol=1e-5)
 
 
-def test_padding_leaks_nowhere(examples, randomise, compiled):
-    """An example alone, padded longer, or beside others gives the same logits."""
-    model = build_qanet(TINY, SIZES)
-    randomise(model, bound=0.6)
-    model = compiled(model)
-    mixed = logits(model, batch(examples))
-    longer = logits(model, batch(examples, 11, 8))
-
-    for i in (0, 2):  # example 1 fills the mixed batch
-        example = examples[i]
-        n, m = len(example["context_words"]), len(example["question_words"])
-        alone = logits(model, batch([example], n, m))[:, 0]
-        np.testing.assert_allclose(mixed[:, i, :n], alone, atol=1e-5)
-        np.testing.assert_allclose(longer[:, i, :n], alone, atol=1e-5)
-    for output, n in ((mixed, 6), (longer, 11)):
-        lengths = np.array([len(example["context_words"]) for example in examples])
-        padding = np.arange(n) >= lengths[:, None]
-        # Below any real logit by more than a softmax in float32 can see.
-        assert np.all(output[:, padding] < output[:, ~padding].min() - 200)
-
-
 def count_parameters(config, sizes):
     """Trained numbers, from the sizes of the paper's matrices and vectors."""
     d = config.width
@@ -293,22 +219,6 @@ def test_parameter_count_of_the_paper():
     assert counted == count_parameters(config, sizes) == 2_259_676
 
 
-def start_of(seed, **changes):
-    """The first weights under a seed, tables included, by path."""
-    keras.utils.set_random_seed(seed)
-    model = build_qanet(tiny(**changes), with_sizes(pretrained=False))
-    return {w.path: ops.convert_to_numpy(w) for w in model.trainable_variables}
-
-
-def test_first_weights_follow_from_the_seed():
-    first, again, other = (start_of(seed) for seed in (1, 1, 2))
-
-    for path, value in first.items():
-        np.testing.assert_array_equal(value, again[path], err_msg=path)
-        if np.ptp(value):
-            assert not np.array_equal(value, other[path]), path
-
-
 def test_context_and_question_share_one_encoder_and_all_passes_another():
     three, five = (build_qanet(tiny(passes=passes), SIZES) for passes in (3, 5))
 
@@ -318,18 +228,6 @@ def test_context_and_question_share_one_encoder_and_all_passes_another():
     paths = [[weight.path for weight in model.weights] for model in (three, five)]
     assert paths[0] == paths[1]
     assert len(set(paths[0])) == len(paths[0])
-
-
-def test_inference_is_deterministic_and_training_random(examples):
-    model = build_qanet(TINY, SIZES)
-    inputs = batch(examples)
-
-    first, second = (logits(model, inputs) for _ in range(2))
-    third, fourth = (logits(model, inputs, training=True) for _ in range(2))
-
-    np.testing.assert_array_equal(first, second)
-    assert np.any(third != fourth)
-    assert np.any(third != first)
 
 
 QUIET = {"word_dropout": 0.0, "character_dropout": 0.0, "dropout": 0.0, "survival": 1.0}
@@ -404,35 +302,6 @@ def test_context_and_question_lose_the_same_types_in_a_step(randomise):
     assert not np.any(inference)
 
 
-def test_every_trained_weight_receives_a_gradient(examples, gradients, call_with):
-    model = build_qanet(SHALLOW, SIZES)
-    inputs = {
-        name: ops.convert_to_tensor(array) for name, array in batch(examples).items()
-    }
-    real = batch(examples)["context_words"] != 0
-
-    def loss(*values):
-        output = call_with(model, values, inputs)
-        total = ops.square(output["start_logits"]) + ops.square(output["end_logits"])
-        return ops.sum(ops.where(real, total, 0.0))
-
-    values = [ops.convert_to_numpy(w) for w in model.trainable_variables]
-    computed = gradients(loss, *values)
-
-    for weight, gradient in zip(model.trainable_variables, computed, strict=True):
-        assert np.all(np.isfinite(gradient)), weight.path
-        assert np.any(gradient != 0.0), weight.path
-
-
-def test_an_empty_example_gives_finite_logits(examples):
-    model = build_qanet(TINY, SIZES)
-    inputs = batch(examples)
-    for array in inputs.values():
-        array[1] = 0
-
-    assert np.all(np.isfinite(logits(model, inputs)))
-
-
 def test_mixed_bfloat16_gives_float32_logits(
     mixed_bfloat16, examples, randomise, reference, compiled
 ):
@@ -447,43 +316,6 @@ def test_mixed_bfloat16_gives_float32_logits(
     assert np.all(np.isfinite(trained))
     expected = numpy_qanet(reference, weights, SHALLOW, examples[1])
     np.testing.assert_allclose(output[:, 1], expected, atol=0.1)
-
-
-def test_saved_model_gives_the_same_logits(examples, randomise, tmp_path):
-    model = build_qanet(TINY, SIZES)
-    randomise(model)
-
-    model.save(tmp_path / "model.keras")
-    again = keras.saving.load_model(tmp_path / "model.keras")
-
-    inputs = batch(examples)
-    np.testing.assert_array_equal(logits(again, inputs), logits(model, inputs))
-
-
-@pytest.mark.skipif(
-    keras.backend.backend() != "tensorflow", reason="graphs are TensorFlow's"
-)
-def test_a_graph_of_unknown_lengths_computes_the_same_with_fresh_noise(examples):
-    import tensorflow as tf
-
-    model = build_qanet(SHALLOW, SIZES)
-    inputs = batch(examples)
-    free = {
-        name: tf.TensorSpec([None, None, *array.shape[2:]], tf.int32)
-        for name, array in inputs.items()
-    }
-
-    @tf.function(input_signature=[free])
-    def infer(inputs):
-        return model(inputs, training=False)
-
-    @tf.function(input_signature=[free])
-    def train(inputs):
-        return model(inputs, training=True)
-
-    np.testing.assert_allclose(logits(infer, inputs), logits(model, inputs), atol=1e-5)
-    assert logits(infer, batch(examples, 11, 8)).shape == (2, 3, 11)
-    assert np.any(logits(train, inputs) != logits(train, inputs))
 
 
 def products_of(jaxpr):

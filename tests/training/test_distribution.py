@@ -18,9 +18,10 @@ from keras import ops
 import qanet.training.trainer as trainer_module
 from qanet.errors import UserError
 from qanet.run import Run
-from qanet.training.distribution import make_distribution
+from qanet.training.distribution import check_share, make_distribution
 from qanet.training.loss import span_loss
-from qanet.training.trainer import ProgressBar, Trainer
+from qanet.training.progress import ProgressBar
+from qanet.training.trainer import Trainer
 
 ROOT = Path(__file__).parents[2]
 ON_JAX = keras.backend.backend() == "jax"
@@ -77,18 +78,18 @@ def train(config, training_data, tmp_path_factory):
         with distribution.scope():
             directory = tmp_path_factory.mktemp("run")
             trainer = Trainer(config, training_data, Run(directory), distribution)
-            lengths = {batch.context_length for batch in trainer.plan}
+            lengths = {batch.context_length for batch in trainer.loop.task.plan}
             assert lengths == {13, 32}
-            trainer.fit()
-            batch = next(b for b in trainer.plan if b.context_length == 32)
-            inputs = trainer.maker.inputs(batch)
-            with trainer.learner.averaged_weights():
+            trainer.loop.fit()
+            batch = next(b for b in trainer.loop.task.plan if b.context_length == 32)
+            inputs = trainer.loop.task.maker.inputs(batch)
+            with trainer.loop.task.learner.averaged_weights():
                 outputs = trainer.reader.predict(inputs)
                 odd = trainer.reader.predict({k: v[:3] for k, v in inputs.items()})
         return SimpleNamespace(
             losses=losses,
             traces=traces,
-            history=trainer.progress.history,
+            history=trainer.loop.progress.history,
             logits=np.asarray(outputs["start_logits"]),
             odd=np.asarray(odd["start_logits"]),
         )
@@ -100,7 +101,7 @@ def train(config, training_data, tmp_path_factory):
 def alone(config, train):
     """The same training on one device, without a strategy."""
     with pytest.MonkeyPatch.context() as monkeypatch:
-        return train(make_distribution(config), monkeypatch)
+        return train(make_distribution(config.distribution), monkeypatch)
 
 
 @pytest.mark.parametrize("replicas", [2, 4])
@@ -140,20 +141,19 @@ def test_devices_share_what_is_read():
 
 def test_mirrored_takes_all_devices(config):
     config = changed(config, "distribution", strategy="mirrored")
-    assert make_distribution(config).replicas == 4
+    assert make_distribution(config.distribution).replicas == 4
 
 
-def test_a_batch_that_the_replicas_cannot_share(config):
-    config = changed(config, "distribution", strategy="mirrored")
-    config = changed(config, "training", batch_size=6)
+def test_a_batch_that_the_replicas_cannot_share():
+    check_share("training.batch_size", 8, SimpleNamespace(replicas=4))
     with pytest.raises(UserError, match=r"batch_size=6: 4 replicas .* multiple of 4"):
-        make_distribution(config)
+        check_share("training.batch_size", 6, SimpleNamespace(replicas=4))
 
 
 def test_a_backend_that_nothing_here_trains_on(config, monkeypatch):
     monkeypatch.setattr(keras.backend, "backend", lambda: "torch")
     with pytest.raises(UserError, match=r"KERAS_BACKEND=torch: .*tensorflow or jax"):
-        make_distribution(config)
+        make_distribution(config.distribution)
 
 
 @pytest.mark.skipif(not ON_JAX, reason="is for JAX")
@@ -161,7 +161,7 @@ def test_a_backend_that_nothing_here_trains_on(config, monkeypatch):
 def test_strategies_of_tensorflow_alone(config, strategy):
     config = changed(config, "distribution", strategy=strategy)
     with pytest.raises(UserError, match=f"{strategy}: is for TensorFlow.*mirrored"):
-        make_distribution(config)
+        make_distribution(config.distribution)
 
 
 @pytest.mark.skipif(ON_JAX, reason="is for TensorFlow")
@@ -169,7 +169,7 @@ def test_no_tpu(config, monkeypatch):
     monkeypatch.setenv("TPU_NAME", "nowhere")
     config = changed(config, "distribution", strategy="tpu")
     with pytest.raises(UserError, match="no TPU found as TPU_NAME=nowhere") as error:
-        make_distribution(config)
+        make_distribution(config.distribution)
     assert "\n" not in str(error.value)
 
 
@@ -197,12 +197,14 @@ def test_the_step_lowers_for_a_tpu_without_calls_to_the_host(
 
     config = changed(config, "training", precision=precision)
     trainer = Trainer(config, training_data, Run(tmp_path), JaxDistribution())
-    maker = trainer.maker
-    state = [[v.value for v in group] for group in state_of(trainer.learner)]
+    maker = trainer.loop.task.maker
+    state = [[v.value for v in group] for group in state_of(trainer.loop.task.learner)]
     for length in (13, 32):
-        batch = next(b for b in trainer.plan if b.context_length == length)
+        batch = next(b for b in trainer.loop.task.plan if b.context_length == length)
         data = maker.inputs(batch), maker.targets(batch)
-        step = jax.export.export(jax.jit(step_of(trainer.learner)), platforms=["tpu"])
+        step = jax.export.export(
+            jax.jit(step_of(trainer.loop.task.learner)), platforms=["tpu"]
+        )
         module = step(state, data).mlir_module()
         assert "callback" not in module
         # Every shape is known.

@@ -127,7 +127,7 @@ def doubting_config(tiny_config, tiny_files, tmp_path):
             for e in examples
         ]
         files[split] = str(tmp_path / f"{split}.json")
-        write_squad(files[split], examples + none, "2.0")
+        write_squad(files[split], examples + none)
     return tiny_config.model_copy(
         update={
             "data": tiny_config.data.model_copy(update={**files, "no_answer": True}),

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from keras import ops
 from tensorboardX import SummaryWriter
-from tqdm import tqdm
 
 import qanet.training.trainer as trainer_module
 from qanet.datasets.features import build_features, join_features
@@ -20,8 +19,9 @@ from qanet.datasets.training_data import TrainingData
 from qanet.errors import UserError
 from qanet.evaluation.evaluator import Evaluation
 from qanet.run import Run
+from qanet.training import loop
 from qanet.training.checkpoint import Progress
-from qanet.training.trainer import ProgressBar, Trainer
+from qanet.training.trainer import Trainer
 
 # The clock stands in these columns.
 TIMES = ("seconds", "steps_per_second", "examples_per_second", "model_gflops")
@@ -32,7 +32,7 @@ def weights_of(model):
 
 
 def averages_of(trainer):
-    with trainer.learner.averaged_weights():
+    with trainer.loop.task.learner.averaged_weights():
         return weights_of(trainer.model)
 
 
@@ -61,6 +61,7 @@ def same(one, other):
 def configure(trainer, **settings):
     training = trainer.config.training.model_copy(update=settings)
     trainer.config = trainer.config.model_copy(update={"training": training})
+    trainer.loop.config = training
 
 
 @pytest.fixture
@@ -84,8 +85,8 @@ def scores(monkeypatch, compiled_trainer):
 
 
 def test_history_has_a_row_for_each_evaluation(trainer):
-    trainer.fit()
-    with trainer.run.history_path.open(newline="", encoding="utf-8") as file:
+    trainer.loop.fit()
+    with trainer.loop.run.history_path.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [row["step"] for row in rows] == ["2", "4", "6"]
     assert [row["examples"] for row in rows] == ["8", "16", "24"]
@@ -101,12 +102,12 @@ def test_history_has_a_row_for_each_evaluation(trainer):
     assert seconds == sorted(seconds)
     rates = [float(row["learning_rate"]) for row in rows]
     assert rates[-1] == pytest.approx(0)
-    assert trainer.progress.step == 6
+    assert trainer.loop.progress.step == 6
 
 
 def test_curves_are_written_for_tensorboard(trainer):
-    trainer.fit()
-    (events,) = trainer.run.tensorboard_directory.iterdir()
+    trainer.loop.fit()
+    (events,) = trainer.loop.run.tensorboard_directory.iterdir()
     content = events.read_bytes()
     for name in (b"loss", b"f1", b"exact_match", b"learning_rate", b"gradient_norm"):
         assert content.count(name) == 3
@@ -119,19 +120,19 @@ def test_resumption_hides_the_curves_of_later_steps_alone(trainer, scores, monke
         hidden_from.append(purge_step)
         return SummaryWriter(f"{directory}-{purge_step}", purge_step=purge_step)
 
-    monkeypatch.setattr(trainer_module, "SummaryWriter", writer)
+    monkeypatch.setattr(loop, "SummaryWriter", writer)
     scores.f1 = [1.0, KeyboardInterrupt(), 2.0, 3.0]
     with pytest.raises(KeyboardInterrupt):
-        trainer.fit()
-    trainer.resume()
-    trainer.fit()
+        trainer.loop.fit()
+    trainer.loop.resume()
+    trainer.loop.fit()
     # The evaluation at step 2 is in the checkpoint, and its curves stay.
     assert hidden_from == [1, 3]
 
 
 def test_shadow_never_used_for_evaluation(trainer, scores):
     scores.f1 = [10.0, 20.0, 30.0]
-    trainer.fit()
+    trainer.loop.fit()
     raw, average = weights_of(trainer.model), averages_of(trainer)
     assert_same(scores.weights[-1], average)
     assert not same(scores.weights[-1], raw)
@@ -140,64 +141,64 @@ def test_shadow_never_used_for_evaluation(trainer, scores):
 
 def test_saved_weights_are_the_averages_of_the_best_evaluation(trainer, scores):
     scores.f1 = [10.0, 30.0, 20.0]
-    trainer.fit()
-    assert_same(stored_weights(trainer.run), scores.weights[1])
+    trainer.loop.fit()
+    assert_same(stored_weights(trainer.loop.run), scores.weights[1])
     assert not same(scores.weights[1], scores.weights[2])
-    assert trainer.progress.best_f1 == 30.0
-    assert trainer.progress.evaluations_since_best == 1
+    assert trainer.loop.progress.best_score == 30.0
+    assert trainer.loop.progress.evaluations_since_best == 1
 
 
 def test_the_first_of_equal_scores_is_kept(trainer, scores):
     scores.f1 = [0.0, 0.0, 0.0]
-    trainer.fit()
-    assert_same(stored_weights(trainer.run), scores.weights[0])
+    trainer.loop.fit()
+    assert_same(stored_weights(trainer.loop.run), scores.weights[0])
 
 
 def test_evaluating_does_not_change_the_training(trainer, rewind):
     """Nor does the number of rounds: raw weights are trained, never the averages."""
-    trainer.fit()
+    trainer.loop.fit()
     often = weights_of(trainer.model)
     rewind()
-    trainer.run = Run(trainer.run.directory.with_name("seldom"))
+    trainer.loop.run = Run(trainer.loop.run.directory.with_name("seldom"))
     configure(trainer, evaluate_every=6)
-    trainer.fit()
+    trainer.loop.fit()
     assert_same(weights_of(trainer.model), often)
 
 
 def test_stops_when_patience_is_exhausted(trainer, scores):
     configure(trainer, evaluate_every=1, patience=2)
     scores.f1 = [10.0, 20.0, 15.0, 20.0, 99.0, 99.0]
-    trainer.fit()
-    assert [row["step"] for row in history_of(trainer.run)] == ["1", "2", "3", "4"]
-    assert_same(stored_weights(trainer.run), scores.weights[1])
+    trainer.loop.fit()
+    assert [row["step"] for row in history_of(trainer.loop.run)] == ["1", "2", "3", "4"]
+    assert_same(stored_weights(trainer.loop.run), scores.weights[1])
 
 
 def test_without_patience_trains_to_the_end(trainer, scores):
     configure(trainer, evaluate_every=1, patience=0)
     scores.f1 = [10.0, 9.0, 8.0, 7.0, 6.0, 5.0]
-    trainer.fit()
-    assert trainer.progress.step == 6
+    trainer.loop.fit()
+    assert trainer.loop.progress.step == 6
 
 
 def test_the_last_round_is_shorter_where_the_steps_do_not_divide(trainer, scores):
     configure(trainer, evaluate_every=4)
     scores.f1 = [1.0, 2.0]
-    trainer.fit()
-    assert [row["step"] for row in history_of(trainer.run)] == ["4", "6"]
+    trainer.loop.fit()
+    assert [row["step"] for row in history_of(trainer.loop.run)] == ["4", "6"]
 
 
 def test_evaluations_read_as_many_questions_as_configured(trainer, scores):
     configure(trainer, evaluation_questions=3)
     scores.f1 = [1.0, 2.0, 3.0]
-    trainer.fit()
+    trainer.loop.fit()
     assert scores.questions == [(10, 3)] * 3
 
 
 def test_finished_run_is_left_as_it_is(trainer, scores):
     scores.f1 = [1.0, 2.0, 3.0]
-    trainer.fit()
+    trainer.loop.fit()
     before = weights_of(trainer.model)
-    trainer.fit()
+    trainer.loop.fit()
     assert len(scores.weights) == 3
     assert_same(weights_of(trainer.model), before)
 
@@ -205,118 +206,28 @@ def test_finished_run_is_left_as_it_is(trainer, scores):
 def test_nan_loss_stops_the_training_and_names_the_step(trainer, scores):
     scores.f1 = [1.0, KeyboardInterrupt()]
     with pytest.raises(KeyboardInterrupt):
-        trainer.fit()
-    trainer.resume()
-    stored = stored_weights(trainer.run)
+        trainer.loop.fit()
+    trainer.loop.resume()
+    stored = stored_weights(trainer.loop.run)
     weight = trainer.model.trainable_variables[-1]
     weight.assign(ops.full(weight.shape, np.nan))
     with pytest.raises(UserError, match=r"nan at step 3\b.*learning_rate"):
-        trainer.fit()
+        trainer.loop.fit()
     # Neither the weights nor the checkpoint have learned of it.
-    assert_same(stored_weights(trainer.run), stored)
-    assert trainer.resume()
-    assert trainer.progress.step == 2
+    assert_same(stored_weights(trainer.loop.run), stored)
+    assert trainer.loop.resume()
+    assert trainer.loop.progress.step == 2
     assert all(np.isfinite(w).all() for w in weights_of(trainer.model).values())
 
 
-@pytest.fixture
-def clock(monkeypatch):
-    """The trainer's clock, to be set by hand."""
-    clock = SimpleNamespace(now=0.0)
-    monkeypatch.setattr(
-        trainer_module, "time", SimpleNamespace(monotonic=lambda: clock.now)
-    )
-    return clock
-
-
-@pytest.mark.parametrize("loss", [float("nan"), float("inf")])
-@pytest.mark.parametrize("looking", ["at every step", "at the end"])
-def test_the_step_of_a_bad_loss_is_counted_from_the_beginning(clock, loss, looking):
-    def train(report):
-        report.begin_round([96] * 5)
-        for value in (1.5, loss, loss, loss):
-            clock.now += 10.0 if looking == "at every step" else 0.0
-            report.step(value)
-        report.end_round()
-
-    with tqdm(disable=True) as bar:
-        report = ProgressBar(bar, 4, Progress(step=100))
-        with pytest.raises(UserError, match=rf"{loss} at step 102\b"):
-            train(report)
-
-
-class Scalar:
-    """A number that notes when it is read."""
-
-    def __init__(self, value):
-        self.value = value
-        self.read = False
-
-    def __array__(self, dtype=None, copy=None):
-        self.read = True
-        return np.array(self.value, dtype)
-
-
-def test_losses_are_read_now_and_then_and_the_newest_not_at_all(clock, monkeypatch):
-    monkeypatch.setattr(trainer_module.ops, "convert_to_numpy", np.asarray)
-    losses = [Scalar(float(i)) for i in range(5)]
-    with tqdm(disable=True) as bar:
-        report = ProgressBar(bar, 4, Progress())
-        report.begin_round([96] * 5)
-        report.step(losses[0])
-        report.step(losses[1])
-        assert not any(loss.read for loss in losses)
-        clock.now += 10.0
-        report.step(losses[2])
-        assert [loss.read for loss in losses] == [True, True, False, False, False]
-        report.step(losses[3])
-        report.step(losses[4])
-        assert not losses[2].read
-        assert report.end_round() == 2.0  # their mean
-        assert all(loss.read for loss in losses)
-
-
-def test_progress_bar_shows_rate_loss_and_f1(capsys, clock):
-    with tqdm(total=10) as bar:
-        report = ProgressBar(bar, 4, Progress(history=[{"f1": 61.25}]))
-        report.begin_round([96] * 5)
-        report.step(2.5)
-        clock.now += 0.5
-        report.step(1.5)
-        report.end_round()
-        report.show_f1(70.0)
-    shown = capsys.readouterr().err
-    assert "dev F1=61.2" in shown
-    assert "dev F1=70.0" in shown
-    assert "loss=2.000" in shown
-    assert "examples/s=16" in shown
-    assert "2/10" in shown
-
-
-def test_progress_bar_says_when_a_length_is_compiled(capsys, clock):
-    with tqdm(total=10) as bar:
-        report = ProgressBar(bar, 4, Progress())
-        said = []
-        for _ in range(2):
-            report.begin_round([96, 96, 160])
-            said.append(bar.desc)
-            for _ in range(3):
-                report.step(1.0)
-                said.append(bar.desc)
-            clock.now += 0.5
-            report.end_round()
-    new, old = ("compiling for {} tokens: ".format, "training: ")
-    assert said == [new(96), old, new(160), old, old, old, old, old]
-
-
 def test_same_seed_same_result(trainer, rewind):
-    trainer.fit()
-    first = weights_of(trainer.model), history_of(trainer.run)
+    trainer.loop.fit()
+    first = weights_of(trainer.model), history_of(trainer.loop.run)
     rewind()
-    trainer.run = Run(trainer.run.directory.with_name("again"))
-    trainer.fit()
+    trainer.loop.run = Run(trainer.loop.run.directory.with_name("again"))
+    trainer.loop.fit()
     assert_same(weights_of(trainer.model), first[0])
-    assert history_of(trainer.run) == first[1]
+    assert history_of(trainer.loop.run) == first[1]
 
 
 def test_seed_decides_on_first_weights_and_order(trainer, compiled_trainer, tmp_path):
@@ -333,7 +244,7 @@ def test_seed_decides_on_first_weights_and_order(trainer, compiled_trainer, tmp_
             for v in other.model.non_trainable_variables
             if "seed" in v.path
         ]
-        order = np.concatenate([batch.items for batch in other.plan])
+        order = np.concatenate([batch.items for batch in other.loop.task.plan])
         return weights_of(other.model), dict(enumerate(seeds)), order
 
     first, again, other = made(42), made(42), made(43)
@@ -357,7 +268,10 @@ def test_label_noise_reaches_the_targets(trainer, compiled_trainer, tmp_path):
         Run(tmp_path),
         compiled_trainer.distribution,
     )
-    assert (trainer.maker.label_noise, other.maker.label_noise) == (0.0, 0.25)
+    assert (trainer.loop.task.maker.label_noise, other.loop.task.maker.label_noise) == (
+        0.0,
+        0.25,
+    )
 
 
 def test_the_mix_reaches_the_plan(compiled_trainer, tiny_config, tmp_path):
@@ -373,9 +287,9 @@ def test_the_mix_reaches_the_plan(compiled_trainer, tiny_config, tmp_path):
         update={"data": tiny_config.data.model_copy(update=mix)}
     )
     trainer = Trainer(config, mixed, Run(tmp_path), compiled_trainer.distribution)
-    items = np.concatenate([batch.items for batch in trainer.plan])
+    items = np.concatenate([batch.items for batch in trainer.loop.task.plan])
     # 24 items: less than one epoch of 24 originals and 12 others.
-    from_fr = int((trainer.maker.windows.examples[items] >= count).sum())
+    from_fr = int((trainer.loop.task.maker.windows.examples[items] >= count).sum())
     assert 0 < from_fr <= 12
     assert len(set(items.tolist())) == 24
 
@@ -390,12 +304,12 @@ def test_no_example_to_train_on_is_a_users_mistake(compiled_trainer, tiny_config
 
 
 def test_interrupted_run_resumes_bit_for_bit(trainer, rewind, monkeypatch):
-    trainer.fit()
+    trainer.loop.fit()
     expected = weights_of(trainer.model), averages_of(trainer)
-    uninterrupted = trainer.run
+    uninterrupted = trainer.loop.run
 
     rewind()
-    trainer.run = Run(uninterrupted.directory.with_name("interrupted"))
+    trainer.loop.run = Run(uninterrupted.directory.with_name("interrupted"))
     evaluate, calls = trainer_module.evaluate, []
 
     def interrupt(*arguments, **options):
@@ -406,30 +320,30 @@ def test_interrupted_run_resumes_bit_for_bit(trainer, rewind, monkeypatch):
 
     monkeypatch.setattr(trainer_module, "evaluate", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        trainer.fit()
+        trainer.loop.fit()
     rewind()
-    assert trainer.resume()
-    assert trainer.progress.step == 2
-    trainer.fit()
+    assert trainer.loop.resume()
+    assert trainer.loop.progress.step == 2
+    trainer.loop.fit()
     assert_same(weights_of(trainer.model), expected[0])
     assert_same(averages_of(trainer), expected[1])
-    assert_same(stored_weights(trainer.run), stored_weights(uninterrupted))
-    assert history_of(trainer.run) == history_of(uninterrupted)
+    assert_same(stored_weights(trainer.loop.run), stored_weights(uninterrupted))
+    assert history_of(trainer.loop.run) == history_of(uninterrupted)
 
 
 def test_resume_without_a_checkpoint_starts_at_the_first_step(trainer):
-    assert not trainer.resume()
-    assert trainer.progress == Progress()
+    assert not trainer.loop.resume()
+    assert trainer.loop.progress == Progress()
 
 
 def test_time_goes_on_after_a_resumption(trainer, scores):
     scores.f1 = [1.0, KeyboardInterrupt(), 2.0, 3.0]
     with pytest.raises(KeyboardInterrupt):
-        trainer.fit()
-    trainer.resume()
-    trainer.progress.seconds = 1000.0
-    trainer.fit()
-    seconds = [row["seconds"] for row in trainer.progress.history]
+        trainer.loop.fit()
+    trainer.loop.resume()
+    trainer.loop.progress.seconds = 1000.0
+    trainer.loop.fit()
+    seconds = [row["seconds"] for row in trainer.loop.progress.history]
     assert seconds[0] < 1000 <= seconds[1]
     assert all(one <= other for one, other in pairwise(seconds))
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from qanet.datasets.plans import NO_ITEM, PlannedBatch
 from qanet.errors import UserError
 from qanet.translation.config import TrainingConfig
 from qanet.translation.parallel import PairBatches, read_pairs, split_held_out
@@ -81,15 +82,16 @@ def batches_of(lengths, **settings):
     return PairBatches(sources, targets, TrainingConfig(**settings))
 
 
-def items_of(batches):
-    """The numbers of the pairs in batches."""
-    rows = chain.from_iterable(inputs["source"] for inputs, _ in batches)
+def items_of(batches, plan):
+    """The numbers of the pairs in planned batches."""
+    rows = chain.from_iterable(batches.inputs(planned)["source"] for planned in plan)
     return [int(row[0]) - 10 for row in rows if row[0] != PADDING]
 
 
 def test_a_batch_holds_marks_and_padding():
     batches = batches_of([(2, 3), (1, 1)])
-    inputs, after = batches.batch(np.array([1, 0]), 4, rows=3)
+    planned = PlannedBatch(np.array([1, 0, NO_ITEM]), 4, 4)
+    inputs, after = batches.inputs(planned), batches.targets(planned)["next"]
     assert inputs["source"].tolist() == [[11, END, 0, 0], [10, 10, END, 0], [0] * 4]
     assert inputs["target"].tolist() == [
         [BEGIN, 11, 0, 0],
@@ -114,31 +116,41 @@ def test_every_pair_takes_its_turn(lengths, seed):
         return
     batches = batches_of(lengths, seed=seed)
     assert batches.left_out == len(lengths) - len(fits)
-    assert sorted(items_of(batches.reading())) == fits
-    drawn = list(batches.training(0, 60))
+    assert sorted(items_of(batches, batches.reading())) == fits
+    drawn = batches.plan(60)
     assert len(drawn) == 60
-    for inputs, after in drawn:
+    for planned in drawn:
+        inputs, after = batches.inputs(planned), batches.targets(planned)["next"]
         assert inputs["source"].shape == inputs["target"].shape == after.shape
         assert after.shape in ((4, 4), (2, 8))
         assert (inputs["source"][:, 0] != PADDING).all()
-    for shape in ((4, 4), (2, 8)):
-        same = [batch for batch in drawn if batch[1].shape == shape]
-        turns = Counter(items_of(same))
+    for length in (4, 8):
+        same = [planned for planned in drawn if planned.context_length == length]
+        turns = Counter(items_of(batches, same))
         if turns:
             assert max(turns.values()) - min(turns.values()) <= 2
 
 
-def test_the_batches_of_some_steps_are_those_of_the_whole():
-    batches = batches_of([(i % 7 + 1, 2) for i in range(40)])
-    whole = [inputs["source"] for inputs, _ in batches.training(0, 30)]
-    part = [inputs["source"] for inputs, _ in batches.training(11, 17)]
-    np.testing.assert_equal(part, whole[11:17])
-    other = batches_of([(i % 7 + 1, 2) for i in range(40)], seed=7)
-    first = next(iter(other.training(0, 1)))[0]["source"]
-    assert first.shape != whole[0].shape or (first != whole[0]).any()
+def test_the_plan_follows_from_the_seed_and_not_from_its_length():
+    lengths = [(i % 7 + 1, 2) for i in range(40)]
+    whole, part = (batches_of(lengths).plan(steps) for steps in (30, 17))
+    other = batches_of(lengths, seed=7).plan(30)
+    for one, same in zip(whole, part, strict=False):
+        np.testing.assert_array_equal(one.items, same.items)
+    assert any(
+        list(a.items) != list(b.items) for a, b in zip(whole, other, strict=True)
+    )
+
+
+def test_replicas_share_every_batch():
+    batches = batches_of([(2, 2)] * 40, batch_tokens=30)
+    assert {len(planned.items) for planned in batches.plan(30)} == {7}
+    assert {len(planned.items) for planned in batches.plan(30, replicas=3)} == {6}
+    with pytest.raises(UserError, match=r"batch_tokens=30: .* each of 4 replicas"):
+        batches.plan(30, replicas=4)
 
 
 def test_epochs_differ():
     batches = batches_of([(2, 2)] * 40)
-    items = np.array(items_of(batches.training(0, 30))).reshape(3, 40)
+    items = np.array(items_of(batches, batches.plan(30))).reshape(3, 40)
     assert len({tuple(epoch) for epoch in items.tolist()}) == 3

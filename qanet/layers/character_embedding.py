@@ -1,0 +1,113 @@
+"""A word's vector from its characters (QANet, section 2.2, "Input Embedding Layer")."""
+
+import keras
+from keras import ops
+
+from qanet.layers.dropout import drop_types
+from qanet.layers.look_up import DEVIATION, PADDING, look_up_small
+
+
+@keras.saving.register_keras_serializable(package="qanet")
+class CharacterEmbedding(keras.layers.Layer):
+    """One vector a word from its characters: embed, convolve, take the maximum.
+
+    The paper's text takes the maximum of the character vectors themselves
+    (`kernel_size=1` and no filters); most implementations convolve first. The
+    convolution never runs across words, and padding takes part in neither the
+    convolution nor the maximum.
+
+    The convolution is computed as a sum of look-ups: a character's vector times one
+    column of the kernel depends on the character alone, so the products are formed
+    once per character of the alphabet instead of once per character of the text.
+
+    Args:
+        characters: size of the alphabet, padding and unknown included.
+        width: size of a character vector.
+        filters: size of the output; 0 takes the maximum of the character vectors.
+        kernel_size: characters that a filter sees.
+        type_dropout: probability that a character's vector is dropped in a training
+            step, in all words.
+
+    Input: integer tensor `(batch, length, characters_per_word)`; for `type_dropout`
+    also a seed, uint32 `(2,)`. Calls with equal seeds drop the same characters.
+    Output: float tensor `(batch, length, filters or width)`.
+    """
+
+    def __init__(
+        self,
+        characters,
+        width,
+        filters=0,
+        kernel_size=5,
+        type_dropout=0.0,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.characters = characters
+        self.width = width
+        self.filters = filters
+        self.kernel_size = kernel_size
+        self.type_dropout = type_dropout
+
+    def build(self, input_shape):
+        self.table = self.add_weight(
+            name="table",
+            shape=(self.characters, self.width),
+            initializer=keras.initializers.RandomNormal(stddev=DEVIATION),
+        )
+        if self.filters:
+            self.kernel = self.add_weight(
+                name="kernel",
+                shape=(self.kernel_size, self.width, self.filters),
+                initializer="glorot_uniform",
+            )
+            # The largest of several normal variables lies about 1.3 deviations above
+            # their mean. Starting there leaves what tells words apart.
+            share = 2 * self.width / (self.width + self.filters)
+            deviation = DEVIATION * share**0.5
+            self.bias = self.add_weight(
+                name="bias",
+                shape=(self.filters,),
+                initializer=keras.initializers.Constant(-1.3 * deviation),
+            )
+
+    def call(self, characters, seed=None, training=False):
+        table = ops.convert_to_tensor(self.table)
+        if training and self.type_dropout:
+            types = ops.arange(self.characters)
+            table = drop_types(table, types, self.type_dropout, seed)
+        real = ops.expand_dims(characters != PADDING, -1)
+        if self.filters:
+            x = self._convolve(table, characters)
+        else:
+            x = look_up_small(table, characters)
+        lowest = ops.cast(-3e4, x.dtype)
+        x = ops.max(ops.where(real, x, lowest), axis=2)
+        # A word without characters (padding) has no maximum.
+        return ops.where(ops.any(real, axis=2), x, ops.zeros((), dtype=x.dtype))
+
+    def _convolve(self, table, characters):
+        size = ops.shape(characters)[2]
+        known = ops.cast(ops.arange(self.characters) != PADDING, table.dtype)
+        table = table * ops.expand_dims(known, -1)
+        before = (self.kernel_size - 1) // 2
+        padding = (before, self.kernel_size - 1 - before)
+        padded = ops.pad(characters, ((0, 0), (0, 0), padding))
+        x = self.bias
+        for column in range(self.kernel_size):
+            products = ops.matmul(table, self.kernel[column])
+            x = x + look_up_small(products, padded[:, :, column : column + size])
+        return x
+
+    def compute_output_shape(self, input_shape):
+        return (*input_shape[:-1], self.filters or self.width)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "characters": self.characters,
+            "width": self.width,
+            "filters": self.filters,
+            "kernel_size": self.kernel_size,
+            "type_dropout": self.type_dropout,
+        }

@@ -1,0 +1,43 @@
+"""Position-wise feed-forward network (Vaswani et al., 2017, section 3.3)."""
+
+import keras
+
+from qanet.layers.dropout import Dropout
+
+
+@keras.saving.register_keras_serializable(package="qanet")
+class FeedForward(keras.layers.Layer):
+    """relu(x W_1 + b_1) W_2 + b_2, at each position alone.
+
+    Args:
+        inner: size of the hidden layer.
+        dropout: dropout rate of the hidden layer.
+
+    Input and output: float tensor `(batch, length, width)`. The mask is not needed;
+    it is accepted so that all sub-layers are called alike.
+    """
+
+    def __init__(self, inner, dropout=0.0, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.inner = inner
+        self.dropout = Dropout(dropout, name="dropout")
+
+    def build(self, input_shape):
+        self.expand = keras.layers.Dense(self.inner, activation="relu", name="expand")
+        self.contract = keras.layers.Dense(input_shape[-1], name="contract")
+        self.expand.build(input_shape)
+        self.contract.build((*input_shape[:-1], self.inner))
+
+    def call(self, x, mask=None, training=False):
+        return self.contract(self.dropout(self.expand(x), training=training))
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "inner": self.inner,
+            "dropout": self.dropout.rate,
+        }

@@ -1,0 +1,45 @@
+"""Look-ups in tables, and what their rows stand for."""
+
+import keras
+from keras import ops
+
+PADDING = 0
+UNKNOWN = 1
+
+# Deviation of the first values of a table, of the size of GloVe's numbers.
+DEVIATION = 0.5
+
+
+def look_up_small(table, rows):
+    """Looks rows of a small table up: on accelerators by a product.
+
+    The gradient of a look-up adds a row for each place of the text. On a GPU those of
+    one character, many thousands, wait for each other to be added, and in bfloat16 such
+    a sum loses its small terms. The gradient of a product is a product.
+
+    Args:
+        table: float tensor `(size, width)`.
+        rows: integer tensor of any shape, from 0 to size - 1.
+
+    Returns:
+        Float tensor of the shape of `rows` and the width.
+    """
+    if keras.backend.backend() == "jax":
+        import jax
+
+        return jax.lax.platform_dependent(table, rows, cpu=_take, default=_multiply)
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        devices = {device.device_type for device in tf.config.list_logical_devices()}
+        if devices & {"GPU", "TPU"}:
+            return _multiply(table, rows)
+    return _take(table, rows)
+
+
+def _take(table, rows):
+    return ops.take(table, rows, axis=0)
+
+
+def _multiply(table, rows):
+    return ops.matmul(ops.one_hot(rows, table.shape[0], dtype=table.dtype), table)

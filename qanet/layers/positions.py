@@ -1,0 +1,23 @@
+"""The signal that tells positions apart (Vaswani et al., 2017, section 3.5)."""
+
+import numpy as np
+from keras import ops
+
+
+def position_signal(length, width):
+    """Sines and cosines of geometrically growing wavelengths, 2π to 20,000π.
+
+    Vaswani et al., 2017, section 3.5; the sines fill the first half of the features
+    and the cosines the second.
+
+    Args:
+        length: number of positions.
+        width: number of features, even.
+
+    Returns:
+        float32 tensor `(length, width)`.
+    """
+    frequencies = 10000.0 ** (-np.arange(width // 2) / max(width // 2 - 1, 1))
+    positions = ops.cast(ops.arange(length, dtype="int32"), "float32")
+    angles = ops.expand_dims(positions, 1) * frequencies.astype("float32")
+    return ops.concatenate([ops.sin(angles), ops.cos(angles)], axis=1)

@@ -1,0 +1,170 @@
+"""A translator's training, and how well it translates."""
+
+from collections.abc import Callable, Sequence
+
+import keras
+from keras import ops
+
+from qanet.console import log
+from qanet.datasets.plans import PlannedBatch
+from qanet.errors import UserError
+from qanet.training.distribution import make_distribution
+from qanet.training.learner import Learner
+from qanet.training.loop import Loop, Task
+from qanet.translation.config import TrainingConfig, TranslationConfig
+from qanet.translation.neural import NeuralTranslator
+from qanet.translation.parallel import Pair, PairBatches, read_pairs, split_held_out
+from qanet.translation.run import TranslationRun, build_translation_model
+from qanet.translation.subwords import PADDING, Subwords, train_subwords
+
+
+def smoothed_cross_entropy(target, logits, smoothing: float):
+    """Sum over the sub-words of -Σ_i q_i log p_i, and their number.
+
+    q has `1 - smoothing` on the right sub-word and shares the rest among all alike
+    (Szegedy et al., 2016, section 7). Padding does not count.
+
+    Args:
+        target: int32 `(batch, length)`.
+        logits: float `(batch, length, pieces)`.
+        smoothing: what is shared.
+    """
+    total = ops.logsumexp(logits, axis=-1)
+    right = ops.take_along_axis(logits, target[..., None], axis=-1)[..., 0]
+    loss = total - right
+    if smoothing:
+        uniform = total - ops.mean(logits, axis=-1)
+        loss = (1.0 - smoothing) * loss + smoothing * uniform
+    real = ops.cast(ops.not_equal(target, PADDING), loss.dtype)
+    return ops.sum(loss * real), ops.sum(real)
+
+
+def train_translator(
+    config: TranslationConfig, run: TranslationRun, resume: bool = False
+) -> dict[str, float] | None:
+    """Trains, measures BLEU on what was held out, and stores it all.
+
+    Args:
+        config: the configuration.
+        run: the directory.
+        resume: continue from its last measurement.
+
+    Returns:
+        BLEU, greedy and with beams, and what it was measured on; of several workers the
+        first one's alone.
+
+    Raises:
+        UserError: something is wrong with the data, the directory or the devices, or
+            the library for sub-words or for BLEU is not installed.
+    """
+    sacrebleu = _bleu_library()
+    distribution = make_distribution(config.distribution)
+    with distribution.scope():
+        loop, held_out = _make_loop(config, run, resume, distribution)
+        loop.fit()
+    if not distribution.is_chief:
+        return None
+    metrics = {"pairs": len(held_out)}
+    for name, beams in (("bleu_greedy", 1), ("bleu_beam_5", 5)):
+        translator = NeuralTranslator(run.directory, beams=beams)
+        metrics[name] = bleu(sacrebleu, translator, held_out)
+    run.save_metrics(metrics)
+    return metrics
+
+
+def _make_loop(
+    config: TranslationConfig, run: TranslationRun, resume: bool, distribution
+) -> tuple[Loop, list[Pair]]:
+    """The loop, and the pairs that are held out."""
+    training = config.training
+    keras.utils.set_random_seed(training.seed)
+    pairs = read_pairs(config.data, config.reverse)
+    train, held_out = split_held_out(pairs, training.held_out)
+    if resume:
+        subwords = Subwords.load(run.subwords_path)
+    else:
+        texts = [text for pair in train for text in pair]
+        subwords = train_subwords(texts, config.model.pieces, training.seed)
+        subwords.save(run.subwords_path)
+        run.save_config(config)
+    batches = _encoded(train, subwords, training)
+    model = build_translation_model(config.model, len(subwords))
+    task = Task(
+        learner=translation_learner(model, training),
+        maker=batches,
+        plan=batches.plan(training.steps, distribution.replicas),
+        measure=_measurement(
+            distribution.predictor(model),
+            _encoded(held_out, subwords, training),
+            training,
+        ),
+        score=lambda measured: -measured["held_out_loss"],
+        headline=("held_out_loss", "held-out loss"),
+    )
+    loop = Loop(task, training, run, distribution)
+    if resume:
+        loop.resume()
+    if distribution.is_chief:
+        log.info(
+            f"{len(train):,} pairs to train on ({batches.left_out:,} too long and left "
+            f"out), {len(held_out):,} held out, {len(subwords):,} sub-words, "
+            f"{model.count_params():,} parameters"
+        )
+    return loop, held_out
+
+
+def translation_learner(model: keras.Model, config: TrainingConfig) -> Learner:
+    """What trains a translator: the mean loss of a sub-word is made small.
+
+    Each replica takes the mean of its own share, which has about as many sub-words.
+    """
+
+    def loss(targets, outputs):
+        total, count = smoothed_cross_entropy(
+            targets["next"], outputs, config.label_smoothing
+        )
+        return total / ops.maximum(count, 1.0)
+
+    return Learner(model, loss, config)
+
+
+def _measurement(
+    predict: Callable, batches: PairBatches, config: TrainingConfig
+) -> Callable[[], dict[str, float]]:
+    """Measures the mean loss of a sub-word on pairs that are not trained on."""
+
+    def loss_of(batch: PlannedBatch) -> tuple[float, float]:
+        logits = predict(batches.inputs(batch))
+        target = batches.targets(batch)["next"]
+        total, count = smoothed_cross_entropy(target, logits, config.label_smoothing)
+        return float(total), float(count)
+
+    def measure():
+        totals, counts = zip(*map(loss_of, batches.reading()), strict=True)
+        return {"held_out_loss": sum(totals) / sum(counts)}
+
+    return measure
+
+
+def bleu(sacrebleu, translator: NeuralTranslator, pairs: Sequence[Pair]) -> float:
+    """BLEU of the best translations, 0 to 100 (Post, 2018)."""
+    found = translator.translate([source for source, _ in pairs], 1)
+    texts = [best[0] if best else "" for best in found]
+    return round(sacrebleu.corpus_bleu(texts, [[t for _, t in pairs]]).score, 2)
+
+
+def _encoded(
+    pairs: Sequence[Pair], subwords: Subwords, config: TrainingConfig
+) -> PairBatches:
+    sources, targets = zip(*pairs, strict=True)
+    return PairBatches(subwords.encode(sources), subwords.encode(targets), config)
+
+
+def _bleu_library():
+    try:
+        import sacrebleu
+    except ImportError:
+        raise UserError(
+            "measuring BLEU needs sacrebleu: pip install 'qanet[translate]'"
+        ) from None
+    return sacrebleu

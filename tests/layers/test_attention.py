@@ -1,0 +1,49 @@
+"""Tests of qanet.layers.attention."""
+
+import numpy as np
+import pytest
+from keras import ops
+
+from qanet.layers.attention import MultiHeadAttention, join_heads, split_heads
+
+# Each query may look at its own choice of keys.
+MASK = np.array([[1, 0, 0, 1], [1, 1, 1, 1], [0, 1, 0, 0]], bool)[None, None]
+
+
+def numpy_attention(x, memory, weights, heads):
+    """Query by query and head by head."""
+    query = x @ weights["query/kernel"]
+    keys, values = memory @ weights["key/kernel"], memory @ weights["value/kernel"]
+    size = query.shape[1] // heads
+    rows = []
+    for i, q in enumerate(query):
+        parts = []
+        for head in range(heads):
+            columns = slice(head * size, (head + 1) * size)
+            seen = np.flatnonzero(MASK[0, 0, i])
+            logits = keys[seen, columns] @ q[columns] / size**0.5
+            shares = np.exp(logits) / np.exp(logits).sum()
+            parts.append(shares @ values[seen, columns])
+        rows.append(np.concatenate(parts))
+    return np.array(rows) @ weights["output/kernel"]
+
+
+@pytest.mark.parametrize("heads", [1, 2, 4])
+def test_against_numpy(heads, rng, randomise):
+    x = rng.normal(size=(2, 3, 8)).astype("float32")
+    memory = rng.normal(size=(2, 4, 8)).astype("float32")
+    layer = MultiHeadAttention(8, heads)
+    weights = randomise(layer)
+
+    output = layer(x, *layer.keys_and_values(memory), MASK)
+
+    for i in range(2):
+        expected = numpy_attention(x[i], memory[i], weights, heads)
+        np.testing.assert_allclose(ops.convert_to_numpy(output)[i], expected, atol=1e-5)
+
+
+def test_heads_are_split_and_joined(rng):
+    x = rng.normal(size=(2, 3, 8)).astype("float32")
+    split = ops.convert_to_numpy(split_heads(x, 4))
+    np.testing.assert_array_equal(split[1, 2, 0], x[1, 0, 4:6])
+    np.testing.assert_array_equal(ops.convert_to_numpy(join_heads(split)), x)

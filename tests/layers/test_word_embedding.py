@@ -1,0 +1,117 @@
+"""Tests of qanet.layers.word_embedding."""
+
+import numpy as np
+import pytest
+from keras import ops
+from made_types import SEED, check_compiled_steps, scales_of_types
+
+from qanet.layers.word_embedding import WordEmbedding
+
+ROWS = np.array([[2, 4, 1, 2, 0], [1, 3, 0, 0, 0]], "int32")
+
+
+@pytest.mark.parametrize("trainable_rows", [False, True])
+def test_words_are_rows_of_the_table(trainable_rows, randomise):
+    layer = WordEmbedding(5, 3, trainable_rows=trainable_rows)
+    layer.build(ROWS.shape)
+    weights = randomise(layer)
+
+    output = ops.convert_to_numpy(layer(ROWS))
+
+    for position, row in np.ndenumerate(ROWS):
+        expected = {0: np.zeros(3), 1: weights["unknown"]}.get(row)
+        if expected is None:
+            expected = weights["table"][row]
+        np.testing.assert_allclose(output[position], expected, atol=1e-7)
+    assert layer.compute_output_shape(ROWS.shape) == output.shape
+
+
+def test_pretrained_rows_are_frozen_and_the_unknown_word_is_trained(rng):
+    layer = WordEmbedding(5, 3)
+    layer.build(ROWS.shape)
+    table = rng.normal(size=(5, 3)).astype("float32")
+    layer.load_table(table)
+
+    output = ops.convert_to_numpy(layer(ROWS))
+
+    assert [tuple(weight.shape) for weight in layer.trainable_variables] == [(3,)]
+    np.testing.assert_array_equal(output[ROWS >= 2], table[ROWS[ROWS >= 2]])
+
+
+def test_tuned_rows_are_added_to_the_first_words_alone(randomise, gradients, call_with):
+    layer = WordEmbedding(6, 3, tuned_rows=2)
+    layer.build(ROWS.shape)
+    weights = randomise(layer)
+
+    output = ops.convert_to_numpy(layer(ROWS))
+
+    tuning = {2: weights["tuning"][0], 3: weights["tuning"][1]}
+    for position, row in np.ndenumerate(ROWS):
+        if row >= 2:
+            expected = weights["table"][row] + tuning.get(row, 0.0)
+            np.testing.assert_allclose(output[position], expected, atol=1e-6)
+    np.testing.assert_allclose(output[ROWS == 1], [weights["unknown"]] * 2, atol=1e-6)
+    assert not output[ROWS == 0].any()
+
+    def loss(*values):
+        return ops.sum(call_with(layer, values, ROWS))
+
+    names = [weight.name for weight in layer.trainable_variables]
+    values = [weights[name].astype("float32") for name in names]
+    learnt = dict(zip(names, gradients(loss, *values), strict=True))
+    # Row 2 stands twice, row 3 once.
+    np.testing.assert_allclose(learnt["tuning"], [[2.0] * 3, [1.0] * 3])
+
+
+def test_tuned_rows_begin_as_they_were_given(rng):
+    layer = WordEmbedding(6, 3, tuned_rows=4)
+    layer.build(ROWS.shape)
+    table = rng.normal(size=(6, 3)).astype("float32")
+    layer.load_table(table)
+
+    output = ops.convert_to_numpy(layer(ROWS))
+
+    np.testing.assert_array_equal(output[ROWS >= 2], table[ROWS[ROWS >= 2]])
+
+
+def test_null_word_row_learns_nothing(randomise, gradients, call_with):
+    layer = WordEmbedding(5, 3, trainable_rows=True)
+    layer.build(ROWS.shape)
+    randomise(layer)
+    names = [weight.name for weight in layer.trainable_variables]
+
+    def loss(*values):
+        return ops.sum(call_with(layer, values, ROWS))
+
+    learnt = dict(zip(names, gradients(loss, *layer.get_weights()), strict=True))
+
+    # The row of unknown words is the vector `unknown`; those of the table are unused.
+    assert np.all(learnt["table"][:2] == 0.0)
+    assert np.all(learnt["table"][2:] != 0.0)
+    np.testing.assert_array_equal(learnt["unknown"], np.full(3, 2.0))
+
+
+@pytest.mark.parametrize("trainable_rows", [False, True])
+def test_dropped_words_have_no_vector(trainable_rows, randomise):
+    layer = WordEmbedding(5, 3, trainable_rows, type_dropout=0.5)
+    layer.build(ROWS.shape)
+    randomise(layer)
+
+    output = ops.convert_to_numpy(layer(ROWS, SEED, training=True))
+
+    whole = ops.convert_to_numpy(layer(ROWS, SEED))
+    np.testing.assert_allclose(output, whole * scales_of_types(layer, 5)[ROWS])
+
+
+@pytest.mark.parametrize("precision", ["float32", "mixed_bfloat16"])
+def test_compiled_steps_drop_the_same_in_two_texts(precision):
+    check_compiled_steps(WordEmbedding(300, 1, True, 0.5, dtype=precision), (99,))
+
+
+def test_round_trip(check_round_trip):
+    check_round_trip(WordEmbedding(5, 3), ROWS)
+    check_round_trip(WordEmbedding(5, 3, True, type_dropout=0.5), ROWS)
+
+
+def test_mixed_bfloat16(mixed_bfloat16):
+    assert ops.dtype(WordEmbedding(5, 3)(ROWS)) == "bfloat16"

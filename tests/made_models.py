@@ -1,0 +1,65 @@
+"""Sizes, inputs and outputs of models, for tests of any of them."""
+
+import numpy as np
+from keras import ops
+
+from qanet.models.words import EmbeddingSizes
+
+SIZES = EmbeddingSizes(
+    rows=9, width=6, characters=7, characters_per_word=5, pretrained=True
+)
+
+
+def with_sizes(**changes):
+    return EmbeddingSizes(**(vars(SIZES) | changes))
+
+
+def made_examples(rng):
+    """Questions on texts of several lengths, without padding."""
+
+    def text(length):
+        words = rng.integers(1, SIZES.rows, length)
+        shape = (length, SIZES.characters_per_word)
+        characters = rng.integers(1, SIZES.characters, shape)
+        ends = rng.integers(0, SIZES.characters_per_word + 1, (length, 1))
+        cut = np.where(np.arange(SIZES.characters_per_word) < ends, characters, 0)
+        return words, cut
+
+    result = []
+    for context_length, question_length in ((4, 3), (6, 5), (1, 1)):
+        context, question = text(context_length), text(question_length)
+        result.append(
+            {
+                "context_words": context[0],
+                "context_characters": context[1],
+                "question_words": question[0],
+                "question_characters": question[1],
+            }
+        )
+    return result
+
+
+def batch(examples, context_length=6, question_length=5):
+    """Pads examples to common lengths."""
+    lengths = {"context": context_length, "question": question_length}
+    result = {}
+    for name in examples[0]:
+        length = lengths[name.partition("_")[0]]
+        result[name] = np.stack(
+            [
+                np.pad(
+                    example[name],
+                    [(0, length - len(example[name]))]
+                    + [(0, 0)] * (example[name].ndim - 1),
+                )
+                for example in examples
+            ]
+        ).astype("int32")
+    return result
+
+
+def logits(model, inputs, **arguments):
+    """Start and end logits, `(2, batch, context_length)`."""
+    output = model(inputs, **arguments)
+    names = ("start_logits", "end_logits")
+    return np.stack([ops.convert_to_numpy(output[name]) for name in names])

@@ -1,0 +1,277 @@
+"""What every model of the registry promises; see `qanet.models.registry.Model`.
+
+What a model computes is tested in its own file.
+"""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+from made_models import SIZES, batch, logits, made_examples, with_sizes
+from made_training import train_on
+
+from qanet.config import TrainingConfig
+from qanet.layers.numerics import MASKED_LOGIT
+from qanet.models.registry import MODELS, build_model, forward_flops
+from qanet.training.learner import Learner, sum_of_losses
+from qanet.training.loss import span_loss
+
+pytestmark = pytest.mark.usefixtures("fixed_seed")
+
+# Every part of each model, of small sizes.
+SMALL = {
+    "qanet": {
+        "width": 8,
+        "heads": 2,
+        "feed_forward": 5,
+        "embedding_encoder": {"blocks": 1, "convolutions": 1, "kernel_size": 3},
+        "model_encoder": {"blocks": 1, "convolutions": 1, "kernel_size": 3},
+    },
+    "bidaf": {"width": 8, "units": 5},
+}
+WORDS = {
+    "character_width": 4,
+    "character_filters": 5,
+    "character_kernel": 3,
+    "highway_layers": 1,
+    "question_match": True,
+}
+
+
+@pytest.fixture(params=MODELS)
+def settings(request):
+    """Makes the settings of a small model, with changes."""
+    kind = MODELS[request.param].settings
+
+    def make(**changes):
+        return kind.model_validate(SMALL[request.param] | WORDS | changes)
+
+    return make
+
+
+@pytest.fixture
+def examples(rng):
+    return made_examples(rng)
+
+
+def test_inputs_and_outputs(settings, examples):
+    config = settings()
+    model = build_model(config, SIZES)
+    shapes = {
+        f"{text}_{column}": (None, None, *shape)
+        for text in ("context", "question")
+        for column, shape in SIZES.columns.items()
+    }
+    assert {name: tensor.shape for name, tensor in model.input.items()} == shapes
+    assert model.output.keys() == {"start_logits", "end_logits"}
+    output = logits(model, batch(examples))
+    assert output.shape == (2, 3, 6)
+    assert output.dtype == "float32"
+
+
+def test_no_answer_is_one_logit_more(settings, examples, randomise):
+    with_none = build_model(settings(), SIZES, no_answer=True)
+    weights = randomise(with_none)
+    without = build_model(settings(), SIZES)
+    for weight in without.weights:
+        weight.assign(weights[weight.path].astype("float32"))
+    inputs = batch(examples)
+    found, expected = logits(with_none, inputs), logits(without, inputs)
+    np.testing.assert_allclose(found[:, :, 1:], expected, atol=1e-6)
+    np.testing.assert_allclose(found[:, :, 0], weights["no_answer/logit"][0], rtol=1e-6)
+
+
+def test_padding_leaks_nowhere(settings, examples, randomise, compiled):
+    """An example alone, padded longer, or beside others gives the same logits."""
+    model = build_model(settings(), SIZES)
+    randomise(model, bound=0.6)
+    model = compiled(model)
+    mixed = logits(model, batch(examples))
+    longer = logits(model, batch(examples, 11, 8))
+
+    for i in (0, 2):  # example 1 fills the mixed batch
+        example = examples[i]
+        n, m = len(example["context_words"]), len(example["question_words"])
+        alone = logits(model, batch([example], n, m))[:, 0]
+        np.testing.assert_allclose(mixed[:, i, :n], alone, atol=1e-5)
+        np.testing.assert_allclose(longer[:, i, :n], alone, atol=1e-5)
+    for output, n in ((mixed, 6), (longer, 11)):
+        lengths = np.array([len(example["context_words"]) for example in examples])
+        padding = np.arange(n) >= lengths[:, None]
+        # Below any real logit by more than a softmax in float32 can see.
+        assert np.all(output[:, padding] == MASKED_LOGIT)
+        assert np.all(output[:, ~padding] > MASKED_LOGIT / 2)
+
+
+def test_inference_is_deterministic_and_training_random(settings, examples):
+    model = build_model(settings(), SIZES)
+    inputs = batch(examples)
+
+    first, second = (logits(model, inputs) for _ in range(2))
+    third, fourth = (logits(model, inputs, training=True) for _ in range(2))
+
+    np.testing.assert_array_equal(first, second)
+    assert np.any(third != fourth)
+    assert np.any(third != first)
+
+
+def test_first_weights_and_noise_follow_from_the_seed(settings, examples):
+    def made(seed):
+        keras.utils.set_random_seed(seed)
+        model = build_model(settings(), with_sizes(pretrained=False))
+        weights = {w.path: ops.convert_to_numpy(w) for w in model.trainable_variables}
+        return weights, logits(model, batch(examples), training=True)
+
+    (first, noise), (again, same_noise), (other, _) = (made(seed) for seed in (1, 1, 2))
+    for path, value in first.items():
+        np.testing.assert_array_equal(value, again[path], err_msg=path)
+        if np.ptp(value) and not path.endswith("/bias"):
+            assert not np.array_equal(value, other[path]), path
+    np.testing.assert_array_equal(noise, same_noise)
+
+
+def test_every_trained_weight_receives_a_gradient(
+    settings, examples, gradients, call_with
+):
+    model = build_model(settings(), SIZES)
+    inputs = {
+        name: ops.convert_to_tensor(array) for name, array in batch(examples).items()
+    }
+    real = batch(examples)["context_words"] != 0
+
+    def loss(*values):
+        output = call_with(model, values, inputs)
+        total = ops.square(output["start_logits"]) + ops.square(output["end_logits"])
+        return ops.sum(ops.where(real, total, 0.0))
+
+    values = [ops.convert_to_numpy(w) for w in model.trainable_variables]
+    computed = gradients(loss, *values)
+
+    for weight, gradient in zip(model.trainable_variables, computed, strict=True):
+        assert np.all(np.isfinite(gradient)), weight.path
+        assert np.any(gradient != 0.0), weight.path
+
+
+def test_an_empty_example_gives_finite_logits(settings, examples):
+    model = build_model(settings(), SIZES)
+    inputs = batch(examples)
+    for array in inputs.values():
+        array[1] = 0
+
+    assert np.all(np.isfinite(logits(model, inputs)))
+
+
+def test_mixed_bfloat16_gives_float32_logits(
+    settings, mixed_bfloat16, examples, randomise, compiled
+):
+    rough = build_model(settings(), SIZES)
+    weights = randomise(rough, bound=0.3)
+    keras.config.set_dtype_policy("float32")
+    exact = build_model(settings(), SIZES)
+    for weight in exact.weights:
+        weight.assign(weights[weight.path].astype("float32"))
+    inputs = batch(examples)
+    real = inputs["context_words"] != 0
+
+    found, expected = logits(compiled(rough), inputs), logits(compiled(exact), inputs)
+
+    assert found.dtype == "float32"
+    np.testing.assert_allclose(found[:, real], expected[:, real], atol=0.1)
+    assert np.any(found != expected)
+
+
+def test_a_stored_model_gives_the_same_logits(settings, examples, randomise, tmp_path):
+    model = build_model(settings(), SIZES)
+    randomise(model)
+
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+
+    inputs = batch(examples)
+    np.testing.assert_array_equal(logits(again, inputs), logits(model, inputs))
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="is for TensorFlow")
+def test_a_graph_of_unknown_lengths_computes_the_same_with_fresh_noise(
+    settings, examples
+):
+    import tensorflow as tf
+
+    model = build_model(settings(), SIZES)
+    inputs = batch(examples)
+    free = {
+        name: tf.TensorSpec([None, None, *array.shape[2:]], tf.int32)
+        for name, array in inputs.items()
+    }
+
+    @tf.function(input_signature=[free])
+    def infer(inputs):
+        return model(inputs, training=False)
+
+    @tf.function(input_signature=[free])
+    def train(inputs):
+        return model(inputs, training=True)
+
+    np.testing.assert_allclose(logits(infer, inputs), logits(model, inputs), atol=1e-5)
+    assert logits(infer, batch(examples, 11, 8)).shape == (2, 3, 11)
+    assert np.any(logits(train, inputs) != logits(train, inputs))
+
+
+def test_attention_of_the_context_is_told_where_it_is_offered(settings, examples):
+    config = settings()
+    model = build_model(config, SIZES)
+    layer = model.get_layer(MODELS[config.name].attention)
+    rows, _ = layer.weights_of(*layer.input)
+    attention = keras.Model(model.input, rows)
+    found = ops.convert_to_numpy(attention(batch(examples)))
+    assert found.shape == (3, 6, 5)
+    np.testing.assert_allclose(found.sum(axis=2), 1, atol=1e-5)
+
+
+def test_one_batch_is_learned_by_heart(settings, examples):
+    """By a compiled step, as it is trained."""
+    config = settings(dropout=0.0, word_dropout=0.0, character_dropout=0.0)
+    loss = sum_of_losses(span_loss, ("start_logits", "end_logits"))
+    training = TrainingConfig(learning_rate=0.02, warmup_steps=5, decay="constant")
+    learner = Learner(build_model(config, SIZES), loss, training)
+    targets = {
+        "start_logits": np.eye(6, dtype="float32")[[1, 4, 0]],
+        "end_logits": np.eye(6, dtype="float32")[[2, 5, 0]],
+    }
+    losses = [loss for loss, _ in train_on(learner, [(batch(examples), targets)] * 120)]
+    assert losses[0] > 1.0
+    assert losses[-1] < 0.1
+
+
+def products_of(jaxpr):
+    """Operations of the matrix products in a JAX program, 2 a multiply-add."""
+    total = 0
+    for equation in jaxpr.eqns:
+        if equation.primitive.name == "dot_general":
+            (contracted, _), _ = equation.params["dimension_numbers"]
+            shape = equation.invars[0].aval.shape
+            terms = np.prod([shape[axis] for axis in contracted])
+            total += 2 * int(np.prod(equation.outvars[0].aval.shape) * terms)
+        inner = [p.jaxpr for p in equation.params.values() if hasattr(p, "jaxpr")]
+        # A loop takes its steps.
+        times = equation.params.get("length", 1)
+        total += times * sum(map(products_of, inner))
+    return total
+
+
+@pytest.mark.skipif(keras.backend.backend() != "jax", reason="reads JAX' programs")
+def test_flops_are_about_those_of_the_model_s_products(settings, examples):
+    """Each model's own test says what exactly is left out."""
+    import jax
+
+    config = settings(character_filters=0)
+    model = build_model(config, SIZES)
+
+    def forward(inputs):
+        with keras.StatelessScope():
+            return model(inputs, training=False)
+
+    program = jax.make_jaxpr(forward)(batch(examples, 13, 7))
+    products = products_of(program.jaxpr)
+    counted = len(examples) * forward_flops(config, SIZES, 13, 7)
+    assert counted == pytest.approx(products, rel=0.1)
