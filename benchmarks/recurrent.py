@@ -5,19 +5,7 @@ from keras import ops
 
 from qanet.layers.dropout import Dropout
 from qanet.layers.numerics import zero_padding
-
-
-def reverse(x, mask):
-    """Turns the real vectors round and leaves the padding, which follows them, behind.
-
-    Args:
-        x: float tensor `(batch, length, width)`.
-        mask: boolean tensor `(batch, length)`.
-    """
-    positions = ops.arange(ops.shape(mask)[1], dtype="int32")
-    lengths = ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True)
-    places = ops.where(positions < lengths, lengths - 1 - positions, positions)
-    return ops.take_along_axis(x, ops.expand_dims(places, -1), axis=1)
+from qanet.layers.recurrent import reverse
 
 
 class RecurrentStack(keras.layers.Layer):

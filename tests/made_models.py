@@ -63,3 +63,19 @@ def logits(model, inputs, **arguments):
     output = model(inputs, **arguments)
     names = ("start_logits", "end_logits")
     return np.stack([ops.convert_to_numpy(output[name]) for name in names])
+
+
+def products_of(jaxpr):
+    """Operations of the matrix products in a JAX program, 2 a multiply-add."""
+    total = 0
+    for equation in jaxpr.eqns:
+        if equation.primitive.name == "dot_general":
+            (contracted, _), _ = equation.params["dimension_numbers"]
+            shape = equation.invars[0].aval.shape
+            terms = np.prod([shape[axis] for axis in contracted])
+            total += 2 * int(np.prod(equation.outvars[0].aval.shape) * terms)
+        inner = [p.jaxpr for p in equation.params.values() if hasattr(p, "jaxpr")]
+        # A loop takes its steps.
+        times = equation.params.get("length", 1)
+        total += times * sum(map(products_of, inner))
+    return total

@@ -14,7 +14,7 @@ from qanet.models.words import (
     embed_words,
     word_flops,
 )
-from qanet.settings import Size
+from qanet.settings import Rate, Size
 
 if TYPE_CHECKING:
     import keras
@@ -37,7 +37,7 @@ class BiDAFConfig(WordReaderConfig):
     character_filters: int = Field(default=100, ge=0, le=10_000)
     highway_before_projection: bool = False
     embedding_norm: bool = False
-    dropout: float = Field(default=0.2, ge=0.0, lt=1.0)
+    dropout: Rate = 0.2
 
 
 def build_bidaf(config: BiDAFConfig, sizes: EmbeddingSizes) -> "keras.Model":

@@ -85,8 +85,9 @@ def _make_loop(
     else:
         texts = [text for pair in train for text in pair]
         subwords = train_subwords(texts, config.model.pieces, training.seed)
-        subwords.save(run.subwords_path)
-        run.save_config(config)
+        if distribution.is_chief:
+            subwords.save(run.subwords_path)
+            run.save_config(config)
     batches = _encoded(train, subwords, training)
     model = build_translation_model(config.model, len(subwords))
     task = Task(

@@ -7,7 +7,14 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
-from made_models import SIZES, batch, logits, made_examples, with_sizes
+from made_models import (
+    SIZES,
+    batch,
+    logits,
+    made_examples,
+    products_of,
+    with_sizes,
+)
 from made_training import train_on
 
 from qanet.config import TrainingConfig
@@ -241,22 +248,6 @@ def test_one_batch_is_learned_by_heart(settings, examples):
     losses = [loss for loss, _ in train_on(learner, [(batch(examples), targets)] * 120)]
     assert losses[0] > 1.0
     assert losses[-1] < 0.1
-
-
-def products_of(jaxpr):
-    """Operations of the matrix products in a JAX program, 2 a multiply-add."""
-    total = 0
-    for equation in jaxpr.eqns:
-        if equation.primitive.name == "dot_general":
-            (contracted, _), _ = equation.params["dimension_numbers"]
-            shape = equation.invars[0].aval.shape
-            terms = np.prod([shape[axis] for axis in contracted])
-            total += 2 * int(np.prod(equation.outvars[0].aval.shape) * terms)
-        inner = [p.jaxpr for p in equation.params.values() if hasattr(p, "jaxpr")]
-        # A loop takes its steps.
-        times = equation.params.get("length", 1)
-        total += times * sum(map(products_of, inner))
-    return total
 
 
 @pytest.mark.skipif(keras.backend.backend() != "jax", reason="reads JAX' programs")

@@ -6,7 +6,14 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
-from made_models import SIZES, batch, logits, made_examples, with_sizes
+from made_models import (
+    SIZES,
+    batch,
+    logits,
+    made_examples,
+    products_of,
+    with_sizes,
+)
 
 from qanet.config import load_preset
 from qanet.layers.encoder import EncoderStack
@@ -316,21 +323,6 @@ def test_mixed_bfloat16_gives_float32_logits(
     assert np.all(np.isfinite(trained))
     expected = numpy_qanet(reference, weights, SHALLOW, examples[1])
     np.testing.assert_allclose(output[:, 1], expected, atol=0.1)
-
-
-def products_of(jaxpr):
-    """Operations of the matrix products in a JAX program, 2 a multiply-add."""
-    total = 0
-    for equation in jaxpr.eqns:
-        if equation.primitive.name == "dot_general":
-            (contracted, _), _ = equation.params["dimension_numbers"]
-            shape = equation.invars[0].aval.shape
-            terms = np.prod([shape[axis] for axis in contracted])
-            total += 2 * int(np.prod(equation.outvars[0].aval.shape) * terms)
-        for value in equation.params.values():
-            if inner := getattr(value, "jaxpr", None):
-                total += products_of(inner)
-    return total
 
 
 @pytest.mark.skipif(keras.backend.backend() != "jax", reason="reads JAX' programs")

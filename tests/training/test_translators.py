@@ -190,6 +190,25 @@ def test_a_training_that_was_stopped_goes_on_bit_for_bit(
         assert rows[0] == rows[1]
 
 
+def test_devices_train_like_one(pairs, tmp_path, monkeypatch):
+    """Four of them, whose batches are those of one that holds as many pairs."""
+    monkeypatch.setattr(translators, "bleu", lambda *_: 0.0)
+    steps = ("training.steps=4", "training.evaluate_every=2")
+    rows = []
+    # 40 pairs of 12 sub-words, which four devices share.
+    for strategy in ("none", "mirrored"):
+        run = TranslationRun(tmp_path / strategy)
+        devices = f"distribution.strategy={strategy}"
+        train_translator(
+            configured(pairs, *steps, "training.batch_tokens=480", devices), run
+        )
+        rows.append(history_of(run))
+    for one, other in zip(*rows, strict=True):
+        assert (one["step"], one["examples"]) == (other["step"], other["examples"])
+        for column in ("loss", "held_out_loss"):
+            assert float(one[column]) == pytest.approx(float(other[column]), rel=0.02)
+
+
 def test_a_damaged_checkpoint_is_named(learned, pairs, tmp_path):
     copy = TranslationRun(tmp_path / "run")
     shutil.copytree(learned[0].directory, copy.directory)
