@@ -178,11 +178,12 @@ class DistributionConfig(Section):
 
     Attributes:
         strategy: `none` computes on one device, `mirrored` on all devices of this
-            machine, `multi_worker` on several machines and `tpu` on TPU cores
-            (TensorFlow; on JAX the cores of a TPU are devices for `mirrored`).
+            machine, `cores` on each core of its processor, `multi_worker` on several
+            machines and `tpu` on TPU cores (the last three with TensorFlow; on JAX the
+            cores of a TPU are devices for `mirrored`).
     """
 
-    strategy: Literal["none", "mirrored", "multi_worker", "tpu"] = "none"
+    strategy: Literal["none", "mirrored", "cores", "multi_worker", "tpu"] = "none"
 
 
 class Config(Section):

@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import keras
@@ -35,7 +35,7 @@ class TensorFlowDistribution:
         self._strategy = strategy
         self._static_shapes = static_shapes
         # XLA does not compile what is exchanged between replicas.
-        self._compiles = strategy is tf.distribute.get_strategy()
+        self._is_alone = strategy is tf.distribute.get_strategy()
 
     @contextlib.contextmanager
     def scope(self):
@@ -51,7 +51,7 @@ class TensorFlowDistribution:
 
     def training(self, learner):
         strategy = self._strategy
-        step_of_replica = replica_step(learner)
+        step_of_replica = replica_step(learner, self._compiled)
         step = None
 
         def run(batch):
@@ -72,7 +72,7 @@ class TensorFlowDistribution:
                 step = tf.function(
                     run,
                     input_signature=spec,
-                    jit_compile=self._compiles,
+                    jit_compile=self._is_alone,
                     autograph=False,
                 )
             for batch in dataset:
@@ -81,14 +81,23 @@ class TensorFlowDistribution:
         return train
 
     def predictor(self, model):
-        if self._compiles:
+        if self._is_alone:
             return model.predict_on_batch
         strategy = self._strategy
         replicas = len(strategy.extended.worker_devices)
 
+        @self._compiled
+        def outputs_of(values, others, inputs):
+            return model.stateless_call(values, others, inputs, training=False)[0]
+
+        def read(inputs):
+            values = values_of(model.trainable_variables)
+            others = values_of(model.non_trainable_variables)
+            return outputs_of(values, others, inputs)
+
         @tf.function(reduce_retracing=not self._static_shapes)
         def step(inputs):
-            return strategy.run(lambda x: model(x, training=False), args=(inputs,))
+            return strategy.run(read, args=(inputs,))
 
         def distributed(array):
             shares = np.split(array, replicas)
@@ -110,19 +119,57 @@ class TensorFlowDistribution:
 
         return predict
 
+    def _compiled(self, function):
+        """The function compiled by XLA; a TPU compiles it anyway.
 
-def replica_step(learner: Learner):
-    """A step of one replica on its share of a batch; gives loss and gradient's norm."""
+        It must take all variables' values as arguments: there is one function for each
+        replica, and it can assign nothing.
+        """
+        if self._static_shapes:
+            return function
+        return tf.function(function, jit_compile=True, autograph=False)
 
-    def step(batch):
+
+def values_of(variables: Sequence[keras.Variable]) -> list[tf.Tensor]:
+    """What this replica has of each variable."""
+    return [tf.convert_to_tensor(variable.value) for variable in variables]
+
+
+def replica_step(learner: Learner, compiled: Callable):
+    """A step of one replica on its share of a batch; gives loss and gradient's norm.
+
+    Args:
+        learner: the learner.
+        compiled: compiles a function of tensors: that of loss and gradient. What the
+            replicas exchange cannot be compiled with them.
+    """
+    model = learner.model
+
+    @compiled
+    def gradient_of(values, others, batch):
         inputs, targets = batch
-        variables = [variable.value for variable in learner.model.trainable_variables]
         with tf.GradientTape() as tape:
-            outputs = learner.model(inputs, training=True)
-            loss = learner.loss(targets, outputs) + learner.penalty(variables)
-        gradients = tape.gradient(loss, variables)
+            tape.watch(values)
+            outputs, after = model.stateless_call(values, others, inputs, training=True)
+            loss = learner.loss(targets, outputs) + learner.penalty(values)
+        gradients = tape.gradient(loss, values)
         # Those of looked up rows come as slices.
         gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
+        # Counters of noise change, the table of word vectors does not.
+        changed = {
+            i: new
+            for i, (old, new) in enumerate(zip(others, after, strict=True))
+            if new is not old
+        }
+        return loss, gradients, changed
+
+    def step(batch):
+        others = model.non_trainable_variables
+        loss, gradients, changed = gradient_of(
+            values_of(model.trainable_variables), values_of(others), batch
+        )
+        for i, value in changed.items():
+            others[i].assign(value)
         replicas = tf.distribute.get_replica_context()
         # The gradient of the whole batch, which is what has to be clipped.
         gradients = replicas.all_reduce(tf.distribute.ReduceOp.MEAN, gradients)
@@ -149,6 +196,9 @@ def distribute(strategy: str) -> TensorFlowDistribution:
         return TensorFlowDistribution(
             tf.distribute.MirroredStrategy([device.name for device in devices])
         )
+    if strategy == "cores":
+        devices = _split_processor(len(os.sched_getaffinity(0)))
+        return TensorFlowDistribution(tf.distribute.MirroredStrategy(devices))
     if strategy == "multi_worker":
         is_chief = is_first_worker()
         return TensorFlowDistribution(
@@ -168,6 +218,15 @@ def distribute(strategy: str) -> TensorFlowDistribution:
     return TensorFlowDistribution(
         tf.distribute.TPUStrategy(resolver), static_shapes=True
     )
+
+
+def _split_processor(count: int) -> list[str]:
+    """Makes devices of the processor, before TensorFlow first computes."""
+    (processor,) = tf.config.list_physical_devices("CPU")
+    if tf.config.get_logical_device_configuration(processor) is None:
+        device = tf.config.LogicalDeviceConfiguration()
+        tf.config.set_logical_device_configuration(processor, [device] * count)
+    return [device.name for device in tf.config.list_logical_devices("CPU")]
 
 
 def _shares(plan: Sequence[PlannedBatch], context) -> list[PlannedBatch]:

@@ -104,7 +104,8 @@ def alone(config, train):
         return train(make_distribution(config.distribution), monkeypatch)
 
 
-@pytest.mark.parametrize("replicas", [2, 4])
+# TensorFlow compiles the step once for each replica, JAX once for all of them.
+@pytest.mark.parametrize("replicas", [4 if ON_JAX else 2])
 def test_replicas_train_like_one_device(replicas, train, alone, monkeypatch):
     """Losses, averages and scores; dropout and stochastic depth are on."""
     distribution = over(replicas)
@@ -157,7 +158,7 @@ def test_a_backend_that_nothing_here_trains_on(config, monkeypatch):
 
 
 @pytest.mark.skipif(not ON_JAX, reason="is for JAX")
-@pytest.mark.parametrize("strategy", ["multi_worker", "tpu"])
+@pytest.mark.parametrize("strategy", ["cores", "multi_worker", "tpu"])
 def test_strategies_of_tensorflow_alone(config, strategy):
     config = changed(config, "distribution", strategy=strategy)
     with pytest.raises(UserError, match=f"{strategy}: is for TensorFlow.*mirrored"):
