@@ -15,7 +15,16 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from qanet.commands import answer, augment, export, pack, serve, settings, translate
+from qanet.commands import (
+    answer,
+    augment,
+    cloze,
+    export,
+    pack,
+    serve,
+    settings,
+    translate,
+)
 from qanet.commands import evaluate as evaluate_command
 from qanet.commands import train as train_command
 from qanet.commands.options import Parser
@@ -54,7 +63,7 @@ def make_parser(script: str | None = None) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="name")
     for command in (train_command, evaluate_command):
         command.add_parser(commands, script)
-    for command in (answer, serve, export, pack, augment, translate, settings):
+    for command in (answer, serve, export, pack, augment, cloze, translate, settings):
         command.add_parser(commands)
     return parser
 

@@ -82,11 +82,14 @@ def refusal(*overrides, preset="qanet-paper"):
 
 def test_preset_names():
     assert preset_names() == [
+        "aoa",
+        "aoa-cloze",
         "bidaf",
         "qanet",
         "qanet-paper",
         "qanet-small",
         "qanet-tiny",
+        "slqa",
     ]
 
 
@@ -314,7 +317,7 @@ def test_true_is_not_a_number(key):
         ("model.survival", "0"),
         ("model.survival", "1.1"),
         ("model.passes", "2"),
-        ("model.heads", "0"),
+        ("model.heads", "-1"),
         ("model.character_filters", "-1"),
         ("model.embedding_encoder.kernel_size", "0"),
         ("data.context_limit", "0"),

@@ -6,6 +6,24 @@ from keras import ops
 from qanet.layers.numerics import zero_padding
 
 
+def shifts(x, size, mirrored=False):
+    """What each tap of a kernel meets at each position; zeros beyond the ends.
+
+    Args:
+        x: float tensor `(batch, length, width)`.
+        size: taps of the kernel; with an even number there is one more after a position
+            than before it.
+        mirrored: one more before it.
+
+    Returns:
+        A tensor of the shape of `x` for each tap.
+    """
+    length = ops.shape(x)[1]
+    ends = (size - 1) // 2, size - 1 - (size - 1) // 2
+    x = ops.pad(x, ((0, 0), ends[::-1] if mirrored else ends, (0, 0)))
+    return [x[:, shift : shift + length] for shift in range(size)]
+
+
 @ops.custom_gradient
 def depthwise_convolution(x, kernel):
     """Convolves each feature with its own kernel, written as shift, multiply and add.
@@ -25,19 +43,13 @@ def depthwise_convolution(x, kernel):
     """
     batch, length, _ = ops.shape(x)
     size = kernel.shape[0]
-    before, after = (size - 1) // 2, size - 1 - (size - 1) // 2
-
-    def shifts(y, before, after):
-        y = ops.pad(y, ((0, 0), (before, after), (0, 0)))
-        return [y[:, shift : shift + length] for shift in range(size)]
-
-    shifted = shifts(x, before, after)
+    shifted = shifts(x, size)
     result = sum(shifted[tap] * kernel[tap] for tap in range(size))
 
     def gradient(*upstreams, upstream=None):
         if upstream is None:
             (upstream,) = upstreams
-        mirrored = shifts(upstream, after, before)
+        mirrored = shifts(upstream, size, mirrored=True)
         to_x = sum(mirrored[tap] * kernel[size - 1 - tap] for tap in range(size))
         ones = ops.ones((batch, 1, length), dtype=x.dtype)
         to_kernel = ops.stack(

@@ -5,6 +5,7 @@ from keras import ops
 
 from qanet.layers.convolution import DepthwiseSeparableConv1D
 from qanet.layers.feed_forward import FeedForward
+from qanet.layers.plain_convolution import PlainConv1D
 from qanet.layers.positions import position_signal
 from qanet.layers.residual import Residual
 from qanet.layers.self_attention import MultiHeadSelfAttention
@@ -21,7 +22,7 @@ class EncoderStack(keras.layers.Layer):
         blocks: number of blocks.
         convolutions: convolutions in a block.
         kernel_size: kernel of the convolutions.
-        heads: heads of the self-attention.
+        heads: heads of the self-attention; 0 leaves it out.
         feed_forward: inner size of the feed-forward layer.
         dropout: dropout rate of every sub-layer's output.
         inner_dropout: dropout rate within sub-layers, of the attention's weights and
@@ -31,6 +32,7 @@ class EncoderStack(keras.layers.Layer):
         position_scale: amplitude of the position signal.
         position_per_block: add the position signal at the start of every block, as
             the paper's text says, instead of once.
+        separable: make the convolutions depthwise-separable.
         final_norm: normalise the output, as the authors' code does.
 
     Input: float tensor `(batch, length, width)` and boolean mask `(batch, length)`.
@@ -50,6 +52,7 @@ class EncoderStack(keras.layers.Layer):
         residual_scale=1.0,
         position_scale=1.0,
         position_per_block=False,
+        separable=True,
         final_norm=True,
         **kwargs,
     ):
@@ -66,26 +69,31 @@ class EncoderStack(keras.layers.Layer):
         self.residual_scale = residual_scale
         self.position_scale = position_scale
         self.position_per_block = position_per_block
+        self.separable = separable
         self.final_norm = final_norm
+
+    @property
+    def _sublayers_per_block(self):
+        return self.convolutions + bool(self.heads) + 1
 
     def build(self, input_shape):
         width = input_shape[-1]
-        depth = self.blocks * (self.convolutions + 2)
+        depth = self.blocks * self._sublayers_per_block
+        convolution = DepthwiseSeparableConv1D if self.separable else PlainConv1D
         self.sublayers = []
         for block in range(self.blocks):
             layers = [
-                DepthwiseSeparableConv1D(
-                    width,
-                    self.kernel_size,
-                    name=f"block_{block}_convolution_{i}",
+                convolution(
+                    width, self.kernel_size, name=f"block_{block}_convolution_{i}"
                 )
                 for i in range(self.convolutions)
             ]
-            layers.append(
-                MultiHeadSelfAttention(
-                    self.heads, self.inner_dropout, name=f"block_{block}_attention"
+            if self.heads:
+                layers.append(
+                    MultiHeadSelfAttention(
+                        self.heads, self.inner_dropout, name=f"block_{block}_attention"
+                    )
                 )
-            )
             layers.append(
                 FeedForward(
                     self.feed_forward,
@@ -111,9 +119,10 @@ class EncoderStack(keras.layers.Layer):
     def call(self, x, mask, training=False):
         signal = self.position_scale * position_signal(ops.shape(x)[1], x.shape[-1])
         signal = ops.cast(signal, x.dtype)
-        per_block = self.convolutions + 2
         for i, sublayer in enumerate(self.sublayers):
-            if i == 0 or (self.position_per_block and i % per_block == 0):
+            if i == 0 or (
+                self.position_per_block and i % self._sublayers_per_block == 0
+            ):
                 x = x + signal
             x = sublayer(x, mask=mask, training=training)
         return self.norm(x) if self.final_norm else x
@@ -135,5 +144,6 @@ class EncoderStack(keras.layers.Layer):
             "residual_scale": self.residual_scale,
             "position_scale": self.position_scale,
             "position_per_block": self.position_per_block,
+            "separable": self.separable,
             "final_norm": self.final_norm,
         }

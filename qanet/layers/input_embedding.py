@@ -20,7 +20,7 @@ class InputEmbedding(keras.layers.Layer):
     Args:
         width: size of the output.
         words: arguments of `WordEmbedding`.
-        characters: arguments of `CharacterEmbedding`.
+        characters: arguments of `CharacterEmbedding`; None leaves characters out.
         highway_layers: layers of the highway network.
         highway_first: run it at the width of the joined embeddings, before the
             projection, as the paper does, instead of after it.
@@ -65,7 +65,9 @@ class InputEmbedding(keras.layers.Layer):
         self.width = width
         self.highway_first = highway_first
         self.words = WordEmbedding(**words, name="words")
-        self.characters = CharacterEmbedding(**characters, name="characters")
+        self.characters = None
+        if characters:
+            self.characters = CharacterEmbedding(**characters, name="characters")
         self.word_dropout = Dropout(word_dropout, name="word_dropout")
         self.character_dropout = Dropout(character_dropout, name="character_dropout")
         self.highway = Highway(highway_layers, dropout, carry_dropout, name="highway")
@@ -76,8 +78,10 @@ class InputEmbedding(keras.layers.Layer):
 
     def build(self, rows_shape, characters_shape):
         self.words.build(rows_shape)
-        self.characters.build(characters_shape)
-        joined = self.words.width + self.characters.compute_output_shape((0,) * 3)[-1]
+        joined = self.words.width
+        if self.characters:
+            self.characters.build(characters_shape)
+            joined += self.characters.compute_output_shape(characters_shape)[-1]
         at_joined, at_width = (*rows_shape, joined), (*rows_shape, self.width)
         if self.highway_first:
             self.highway.build(at_joined)
@@ -91,15 +95,12 @@ class InputEmbedding(keras.layers.Layer):
     def call(
         self, rows, characters, word_seed=None, character_seed=None, training=False
     ):
-        words = self.words(rows, word_seed, training=training)
-        spelled = self.characters(characters, character_seed, training=training)
-        x = ops.concatenate(
-            [
-                self.word_dropout(words, training=training),
-                self.character_dropout(spelled, training=training),
-            ],
-            axis=-1,
-        )
+        x = self.words(rows, word_seed, training=training)
+        x = self.word_dropout(x, training=training)
+        if self.characters:
+            spelled = self.characters(characters, character_seed, training=training)
+            spelled = self.character_dropout(spelled, training=training)
+            x = ops.concatenate([x, spelled], axis=-1)
         if self.highway_first:
             x = self.projection(self.highway(x, training=training))
         else:

@@ -40,10 +40,14 @@ class QANetConfig(WordReaderConfig):
 
     Attributes:
         name: the model's name in the registry.
-        heads: attention heads; divides the width.
+        heads: attention heads; divides the width. 0 leaves self-attention out.
         feed_forward: inner size of the feed-forward layers.
+        separable: make the convolutions depthwise-separable.
         embedding_encoder: the stack that context and question share.
         model_encoder: the stack that is applied `passes` times.
+        attention: how the context meets the question: `both_ways` is the paper's, from
+            context to question and back; `context_to_query` leaves the way back out,
+            `dcn` is the co-attention of Xiong et al., 2017.
         passes: applications of the model encoder; the pointer reads the last three.
         survival: probability that the last sub-layer of a stack takes part in a
             training step (stochastic depth).
@@ -58,12 +62,14 @@ class QANetConfig(WordReaderConfig):
     """
 
     name: Literal["qanet"] = "qanet"
-    heads: Size = 8
+    heads: int = Field(default=8, ge=0, le=10_000)
     feed_forward: Size = 128
+    separable: bool = True
     embedding_encoder: StackConfig = StackConfig(
         blocks=1, convolutions=4, kernel_size=7
     )
     model_encoder: StackConfig = StackConfig(blocks=7, convolutions=2, kernel_size=5)
+    attention: Literal["both_ways", "context_to_query", "dcn"] = "both_ways"
     passes: int = Field(default=3, ge=3, le=100)
     survival: Probability = 0.9
     dropout_everywhere: bool = False
@@ -74,7 +80,7 @@ class QANetConfig(WordReaderConfig):
 
     @model_validator(mode="after")
     def _check_width(self) -> Self:
-        if self.width % self.heads:
+        if self.heads and self.width % self.heads:
             raise ValueError(f"heads={self.heads} does not divide width={self.width}")
         if self.width % 2:
             raise ValueError("width must be even, half sines and half cosines")
@@ -100,6 +106,8 @@ def build_qanet(
     import keras
 
     from qanet.layers.context_query_attention import ContextQueryAttention
+    from qanet.layers.context_to_query_attention import ContextToQueryAttention
+    from qanet.layers.dcn_attention import DCNAttention
     from qanet.layers.dropout import Dropout
     from qanet.layers.encoder import EncoderStack
     from qanet.layers.pointer import SpanPointer
@@ -115,6 +123,7 @@ def build_qanet(
             residual_scale=config.residual_scale,
             position_scale=config.position_scale,
             position_per_block=config.position_per_block,
+            separable=config.separable,
             final_norm=config.final_norm,
             name=name,
         )
@@ -131,7 +140,12 @@ def build_qanet(
     question = encoder_dropout(embedding_encoder(texts.question, texts.question_mask))
 
     # Context-query attention, and projection to the width of the model encoder.
-    attended = ContextQueryAttention(name="context_query_attention")(
+    attention = {
+        "both_ways": ContextQueryAttention,
+        "context_to_query": ContextToQueryAttention,
+        "dcn": DCNAttention,
+    }[config.attention]
+    attended = attention(name="context_query_attention")(
         context, question, texts.context_mask, texts.question_mask
     )
     x = keras.layers.Dense(config.width, use_bias=False, name="attended")(attended)
@@ -163,8 +177,11 @@ def qanet_flops(
     width = config.width
 
     def stack(part: StackConfig, length: int) -> int:
-        block = part.convolutions * (width + part.kernel_size) * width
-        attention = 4 * width * width + 2 * length * width
+        filters = width + part.kernel_size
+        if not config.separable:
+            filters = width * part.kernel_size
+        block = part.convolutions * filters * width
+        attention = 4 * width * width + 2 * length * width if config.heads else 0
         feed_forward = 2 * width * config.feed_forward
         return part.blocks * length * (block + attention + feed_forward)
 
@@ -172,8 +189,18 @@ def qanet_flops(
     total = 0
     for length in (context, question):
         total += length * word + stack(config.embedding_encoder, length)
-    total += 4 * context * question * width  # similarity, A, and the two of B
-    total += context * 4 * width * width
+    if config.attention == "dcn":
+        # With the sentinels: similarity, H and U; and the question's projection.
+        pairs = 2 * (context + 1) * (question + 1) + 2 * context * (question + 1)
+        total += pairs * width + question * width * width
+        joined = 3
+    elif config.attention == "context_to_query":
+        total += 2 * context * question * width  # similarity and A
+        joined = 3
+    else:
+        total += 4 * context * question * width  # those, and the two of B
+        joined = 4
+    total += context * joined * width * width
     total += config.passes * stack(config.model_encoder, context)
     total += 2 * context * 2 * width
     return 2 * total

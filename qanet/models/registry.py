@@ -9,8 +9,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from qanet.models.attention_over_attention import (
+    AoAConfig,
+    ClozeConfig,
+    aoa_flops,
+    build_aoa,
+    build_cloze,
+    cloze_flops,
+)
 from qanet.models.bidaf import BiDAFConfig, bidaf_flops, build_bidaf
 from qanet.models.qanet import QANetConfig, build_qanet, qanet_flops
+from qanet.models.slqa import SLQAConfig, build_slqa, slqa_flops
 from qanet.models.words import EmbeddingSizes
 from qanet.settings import Section
 
@@ -44,6 +53,9 @@ MODELS = {
         QANetConfig, build_qanet, qanet_flops, attention="context_query_attention"
     ),
     "bidaf": Model(BiDAFConfig, build_bidaf, bidaf_flops, attention="attention"),
+    "slqa": Model(SLQAConfig, build_slqa, slqa_flops, attention="co_attention"),
+    "aoa": Model(AoAConfig, build_aoa, aoa_flops, attention="attention"),
+    "aoa-cloze": Model(ClozeConfig, build_cloze, cloze_flops, attention="attention"),
 }
 
 

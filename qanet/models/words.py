@@ -49,7 +49,8 @@ class WordReaderConfig(Section):
 
     Attributes:
         width: features of every layer above the embeddings.
-        character_width: size of a character vector.
+        character_width: size of a character vector; 0 leaves the characters out of a
+            word's vector.
         character_filters: size of a word's character feature; 0 takes the maximum of
             the character vectors without a convolution, as the paper's text says.
         character_kernel: characters that a filter sees.
@@ -68,7 +69,7 @@ class WordReaderConfig(Section):
     """
 
     width: Size = 128
-    character_width: Size = 200
+    character_width: int = Field(default=200, ge=0, le=10_000)
     character_filters: int = Field(default=0, ge=0, le=10_000)
     character_kernel: Size = 5
     highway_layers: Depth = 2
@@ -138,6 +139,15 @@ def embed_words(
     tuned_rows = 0
     if sizes.pretrained:
         tuned_rows = min(config.tuned_words, sizes.rows - RESERVED_ROWS)
+    characters = None
+    if config.character_width:
+        characters = {
+            "characters": sizes.characters,
+            "width": config.character_width,
+            "filters": config.character_filters,
+            "kernel_size": config.character_kernel,
+            "type_dropout": type_rates[1],
+        }
     embedding = InputEmbedding(
         config.width,
         words={
@@ -147,13 +157,7 @@ def embed_words(
             "tuned_rows": tuned_rows,
             "type_dropout": type_rates[0],
         },
-        characters={
-            "characters": sizes.characters,
-            "width": config.character_width,
-            "filters": config.character_filters,
-            "kernel_size": config.character_kernel,
-            "type_dropout": type_rates[1],
-        },
+        characters=characters,
         highway_layers=config.highway_layers,
         highway_first=config.highway_before_projection,
         norm=config.embedding_norm,
@@ -214,7 +218,9 @@ def word_flops(config: WordReaderConfig, sizes: EmbeddingSizes) -> int:
 
     The character convolution is left out: the layer turns it into look-ups.
     """
-    joined = sizes.width + (config.character_filters or config.character_width)
+    joined = sizes.width
+    if config.character_width:
+        joined += config.character_filters or config.character_width
     highway = joined if config.highway_before_projection else config.width
     count = joined * config.width + config.highway_layers * 2 * highway**2
     if config.question_match:

@@ -112,6 +112,17 @@ def position_signal(length, width):
     return signal
 
 
+def plain_convolution(x, weights):
+    width = x.shape[1]
+    kernel = weights["kernel"].reshape(-1, width, weights["bias"].size)
+    size = len(kernel)
+    before = (size - 1) // 2
+    x = np.pad(x, ((before, size - 1 - before), (0, 0)))
+    windows = (x[i : i + size] for i in range(len(x) - size + 1))
+    sums = [np.einsum("kw,kwf->f", window, kernel) for window in windows]
+    return np.maximum(np.array(sums) + weights["bias"], 0)
+
+
 def encoder(
     x,
     weights,
@@ -124,13 +135,15 @@ def encoder(
     residual_scale=1.0,
     position_scale=1.0,
 ):
-    depth = blocks * (convolutions + 2)
+    """Without heads there is no self-attention; convolutions are as their weights."""
+    depth = blocks * (convolutions + bool(heads) + 1)
     level = 0
     for block in range(blocks):
         if block == 0 or position_per_block:
             x = x + position_scale * position_signal(*x.shape)
         names = [f"block_{block}_convolution_{i}" for i in range(convolutions)]
-        for name in [*names, f"block_{block}_attention", f"block_{block}_feed_forward"]:
+        names += [f"block_{block}_attention"] if heads else []
+        for name in [*names, f"block_{block}_feed_forward"]:
             level += 1
             residual = below(weights, f"residual_{name}")
             inner = below(residual, name)
@@ -139,6 +152,8 @@ def encoder(
                 y = self_attention(y, inner, heads)
             elif name.endswith("feed_forward"):
                 y = feed_forward(y, inner)
+            elif "kernel" in inner:
+                y = plain_convolution(y, inner)
             else:
                 y = convolution(y, inner)
             share = 1.0 - level / depth * (1.0 - survival)

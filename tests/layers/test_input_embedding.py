@@ -49,6 +49,18 @@ def test_against_numpy(highway_first, norm, text, randomise, reference):
     assert output.shape == (2, 4, 8)
 
 
+def test_words_alone(text, randomise):
+    layer = InputEmbedding(8, WORDS, None, highway_layers=0, norm=False)
+    layer.build(*(part.shape for part in text))
+    weights = randomise(layer)
+    rows = text[0]
+    vectors = np.where(
+        rows[..., None] == 1, weights["words/unknown"], weights["words/table"][rows]
+    )
+    expected = vectors @ weights["projection/kernel"]
+    np.testing.assert_allclose(ops.convert_to_numpy(layer(*text)), expected, atol=1e-5)
+
+
 def test_a_word_has_the_same_vector_wherever_it_stands(text, randomise):
     layer = InputEmbedding(8, WORDS, CHARACTERS)
     layer.build(*(part.shape for part in text))

@@ -160,7 +160,9 @@ def count_parameters(config, sizes):
     if sizes.pretrained:
         words += min(config.tuned_words, sizes.rows - 2) * sizes.width
     characters = sizes.characters * config.character_width
-    if config.character_filters:
+    if not config.character_width:
+        joined = sizes.width
+    elif config.character_filters:
         window = config.character_kernel * config.character_width
         characters += (window + 1) * config.character_filters
 
@@ -170,19 +172,27 @@ def count_parameters(config, sizes):
 
     def stack(sizes):
         norm = 2 * d
-        convolution = norm + sizes.kernel_size * d + d * d + d
-        attention = norm + 4 * d * d
+        kernel = sizes.kernel_size * d + d * d
+        if not config.separable:
+            kernel = sizes.kernel_size * d * d
+        convolution = norm + kernel + d
+        attention = norm + 4 * d * d if config.heads else 0
         inner = config.feed_forward
         feed_forward = norm + d * inner + inner + inner * d + d
         block = sizes.convolutions * convolution + attention + feed_forward
         return sizes.blocks * block + (norm if config.final_norm else 0)
 
     encoders = stack(config.embedding_encoder) + stack(config.model_encoder)
-    trilinear, attended, pointer = 3 * d, 4 * d * d, 2 * 2 * d
+    attention, attended = {
+        "both_ways": (3 * d, 4 * d * d),
+        "context_to_query": (3 * d, 3 * d * d),
+        "dcn": (d * d + d + 2 * d, 3 * d * d),
+    }[config.attention]
+    pointer = 2 * 2 * d
     lower = words + characters + highway + projection
     lower += 2 * d if config.embedding_norm else 0
     lower += 4 * d if config.question_match else 0
-    return lower + encoders + trilinear + attended + pointer
+    return lower + encoders + attention + attended + pointer
 
 
 @pytest.mark.parametrize(
@@ -197,6 +207,11 @@ def count_parameters(config, sizes):
         ({"question_match": True, "tuned_words": 4}, True),
         ({"tuned_words": 1000}, True),
         ({"tuned_words": 4}, False),
+        ({"attention": "context_to_query"}, True),
+        ({"attention": "dcn"}, True),
+        ({"heads": 0}, True),
+        ({"separable": False}, True),
+        ({"character_width": 0}, True),
     ],
     ids=str,
 )
@@ -332,6 +347,11 @@ def test_mixed_bfloat16_gives_float32_logits(
         {},
         {"highway_before_projection": False, "passes": 4, "feed_forward": 11},
         {"width": 12, "heads": 3, "highway_layers": 1},
+        {"attention": "context_to_query"},
+        {"attention": "dcn"},
+        {"heads": 0},
+        {"separable": False},
+        {"character_width": 0},
         {"model_encoder": {"blocks": 3, "convolutions": 2, "kernel_size": 4}},
     ],
     ids=str,
@@ -354,5 +374,7 @@ def test_flops_are_those_of_the_model_s_products(changes, examples):
     depthwise = one.blocks * one.convolutions * one.kernel_size * (13 + 7)
     inner = other.blocks * other.convolutions * other.kernel_size
     depthwise += config.passes * inner * 13
+    if not config.separable:
+        depthwise = 0
     expected = products_of(program.jaxpr) + 3 * 2 * depthwise * config.width
     assert 3 * forward_flops(config, SIZES, 13, 7) == expected

@@ -1,0 +1,76 @@
+"""`python -m qanet cloze`: makes a data set of cloze questions."""
+
+import argparse
+from pathlib import Path
+
+from qanet.commands.options import check_file
+from qanet.console import say
+from qanet.errors import UserError
+
+
+def add_parser(commands) -> None:
+    """Adds the command."""
+    parser = commands.add_parser(
+        "cloze",
+        help="make a data set of cloze questions, for preset aoa-cloze",
+        description="Writes a SQuAD file whose questions are sentences with a gap. "
+        "They come from the passages of a SQuAD file, where a name or a number stands "
+        "in two sentences, or from the files of CNN/Daily Mail or of the Children's "
+        "Book Test.",
+        epilog="example:\n"
+        "  python -m qanet cloze --input train-v1.1.json --output train.cloze.json\n"
+        "  python train.py --preset aoa-cloze --train train.cloze.json ...",
+    )
+    parser.add_argument(
+        "--input",
+        required=True,
+        metavar="SOURCE",
+        help="a SQuAD .json file, or 'squad', 'squad_v2' or 'sample'; a directory of "
+        "CNN/Daily Mail with .question files; or a .txt file of the Children's Book "
+        "Test",
+    )
+    parser.add_argument(
+        "--output", type=Path, required=True, metavar="FILE.json", help="the file"
+    )
+    parser.add_argument(
+        "--split",
+        choices=("train", "dev"),
+        default="train",
+        help="which part of a data set that is given by name (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=42,
+        metavar="N",
+        help="fixes which word is left out where several could be",
+    )
+    parser.set_defaults(command=_run)
+
+
+def _run(options: argparse.Namespace) -> None:
+    from qanet.augmentation.cloze import (
+        make_cloze,
+        most_frequent_share,
+        read_books,
+        read_cnn,
+    )
+    from qanet.datasets.sources import load_examples
+    from qanet.datasets.squad import write_squad
+
+    check_file(options.output)
+    if options.seed < 0:
+        raise UserError(f"--seed {options.seed}: must not be below 0")
+    source = Path(options.input)
+    if source.is_dir():
+        questions = read_cnn(source)
+    elif source.suffix == ".txt":
+        questions = read_books(source)
+    else:
+        file = load_examples(options.input, options.split)
+        questions = make_cloze(file.examples, options.seed)
+    write_squad(options.output, (question.example for question in questions))
+    say(
+        f"{options.output}: {len(questions):,} questions; the commonest candidate in "
+        f"the context answers {100 * most_frequent_share(questions):.1f} % of them"
+    )

@@ -1,0 +1,54 @@
+"""Attention-over-attention (Cui et al., 2017, section 3)."""
+
+import keras
+from keras import ops
+
+from qanet.layers.numerics import mask_logits, masked_softmax
+
+# Keeps the logarithm of an attention that is zero in float32 finite.
+SMALLEST = 1e-30
+
+
+@keras.saving.register_keras_serializable(package="qanet")
+class AttentionOverAttention(keras.layers.Layer):
+    """How much the whole question attends to each word of the context.
+
+    M_ij = c_i · q_j. Each word j of the question attends to the context, α_j = the
+    softmax of column j. How much each of them counts is attention too: the softmax of
+    row i, averaged over the context's words, is β. The result is s = Σ_j β_j α_j, a
+    distribution over the context's words.
+
+    Input: context `(batch, n, width)`, question `(batch, m, width)` and their boolean
+    masks `(batch, n)` and `(batch, m)`.
+    Output: float32 `(batch, n)`, log s, masked at padding.
+    """
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
+    def weights_of(self, context, question, context_mask, question_mask):
+        """The softmax of the rows and that of the columns, `(batch, n, m)` each."""
+        similarity = ops.matmul(context, ops.transpose(question, (0, 2, 1)))
+        rows = masked_softmax(similarity, question_mask[:, None, :], axis=2)
+        return rows, masked_softmax(similarity, context_mask[:, :, None], axis=1)
+
+    def call(self, context, question, context_mask, question_mask):
+        # In single precision: the logarithm tells small attention apart.
+        context, question = (ops.cast(x, "float32") for x in (context, question))
+        rows, columns = self.weights_of(context, question, context_mask, question_mask)
+        real = ops.cast(context_mask, "float32")[:, :, None]
+        total = ops.maximum(ops.sum(real, axis=1), 1.0)
+        importance = ops.sum(rows * real, axis=1) / total
+        attention = ops.squeeze(ops.matmul(columns, importance[:, :, None]), -1)
+        return mask_logits(ops.log(ops.maximum(attention, SMALLEST)), context_mask)
+
+    def compute_mask(self, inputs, previous_mask):
+        """No mask goes on with the logits: Keras would weight the loss by it."""
+        return None
+
+    def compute_output_shape(self, context_shape, *others):
+        return context_shape[:-1]
+
+    def compute_output_spec(self, context, *others):
+        return keras.KerasTensor(context.shape[:-1], dtype="float32")

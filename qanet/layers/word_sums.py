@@ -1,0 +1,51 @@
+"""From attention to places to attention to words (Kadlec et al., 2016; Cui et al.,
+2017, section 3)."""
+
+import keras
+from keras import ops
+
+from qanet.layers.look_up import PADDING
+from qanet.layers.numerics import MASKED_LOGIT, mask_logits
+
+# The logit of a word where it stands again: no answer, and yet no padding.
+REPEATED_LOGIT = MASKED_LOGIT / 3
+
+
+@keras.saving.register_keras_serializable(package="qanet")
+class WordSums(keras.layers.Layer):
+    """Adds up what the places of a word received, at the first of them.
+
+    Places hold one word where row and characters are the same. The softmax of the
+    output is the distribution over the words of the text.
+
+    Input: float32 `(batch, length)`, the logarithm of a distribution over the places;
+    `words`, integers `(batch, length)`, and `characters`, integers
+    `(batch, length, characters_per_word)`.
+    Output: float32 `(batch, length)`, the logarithm of the sum where a word stands
+    first, elsewhere numbers whose exponential is zero.
+    """
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
+    def call(self, logits, words, characters):
+        same = ops.logical_and(
+            words[:, :, None] == words[:, None, :],
+            ops.all(characters[:, :, None] == characters[:, None], axis=-1),
+        )
+        real = words != PADDING
+        same = ops.logical_and(same, real[:, None, :])
+        # In their own logarithms: a sum of small numbers stays one.
+        sums = ops.logsumexp(mask_logits(logits[:, None, :], same), axis=2)
+        places = ops.arange(ops.shape(words)[1], dtype="int32")
+        earlier = places[None, :] < places[:, None]
+        again = ops.any(ops.logical_and(same, earlier[None]), axis=2)
+        return mask_logits(ops.where(again, REPEATED_LOGIT, sums), real)
+
+    def compute_mask(self, inputs, previous_mask):
+        """No mask goes on with the logits: Keras would weight the loss by it."""
+        return None
+
+    def compute_output_shape(self, logits_shape, *others):
+        return logits_shape

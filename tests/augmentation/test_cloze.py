@@ -1,0 +1,181 @@
+"""Tests of qanet.augmentation.cloze."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qanet.augmentation.cloze import (
+    GAP,
+    Cloze,
+    make_cloze,
+    most_frequent_share,
+    read_books,
+    read_cnn,
+)
+from qanet.datasets.sources import load_examples
+from qanet.datasets.squad import Example, Span
+from qanet.errors import UserError
+from qanet.text.tokenizer import tokenize
+
+PASSAGE = (
+    "In 1891 Tesla moved to Paris. There Tesla met Anna. "
+    "Her house stood in Paris since 1891. It rained."
+)
+
+
+def examples(*contexts):
+    return [
+        Example(str(i), "Who?", context, (Span("x", 0),), title="T")
+        for i, context in enumerate(contexts)
+    ]
+
+
+def check(question):
+    """What each cloze question is."""
+    example = question.example
+    (answer,) = example.answers
+    words = tokenize(example.context)
+    assert example.context[answer.start :].startswith(answer.text)
+    assert words.count(answer.text) >= 1
+    # The first place: before it no token is the answer.
+    assert answer.text not in tokenize(example.context[: answer.start])
+    assert GAP in tokenize(example.question)
+    assert answer.text not in tokenize(example.question)
+    assert answer.text in question.candidates
+    assert set(question.candidates) <= set(words)
+
+
+def test_a_sentence_of_the_passage_becomes_the_question():
+    questions = make_cloze(examples(PASSAGE), seed=1)
+    texts = {q.example.question: q for q in questions}
+    # The second sentence shares one name with the others; the last shares none.
+    assert len(questions) == 3
+    second = texts[f"There {GAP} met Anna."]
+    assert second.example.answers == (Span("Tesla", 8),)
+    assert second.example.context == (
+        "In 1891 Tesla moved to Paris. Her house stood in Paris since 1891. It rained."
+    )
+    assert second.example.title == "T"
+    # "Her" and "There" begin sentences, so they are no names.
+    assert second.candidates == ("1891", "Paris", "Tesla")
+    for question in questions:
+        check(question)
+
+
+def test_the_seed_fixes_the_gaps():
+    many = examples(*(PASSAGE.replace("Anna", f"Anna {i}") for i in range(20)))
+    first, again, other = (make_cloze(many, seed) for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
+    assert len({question.example.id for question in first}) == len(first)
+
+
+def test_questions_of_the_sample():
+    questions = make_cloze(load_examples("sample", "dev").examples, seed=1)
+    assert len(questions) > 20
+    for question in questions:
+        check(question)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.text("Aa1 .\n?é\u2028XÉ", max_size=60))
+def test_any_passage(text):
+    try:
+        questions = make_cloze(examples(f"{text} {PASSAGE}"), seed=1)
+    except UserError:
+        return
+    for question in questions:
+        assert question.example.answers[0].start >= 0
+        check(question)
+
+
+def test_passages_without_a_name_in_two_sentences_are_refused():
+    with pytest.raises(UserError, match="no passage has a name or a number"):
+        make_cloze(examples("It rained. The sun shone."), seed=1)
+
+
+def test_the_commonest_candidate():
+    def question(context, answer):
+        example = Example("1", GAP, context, (Span(answer, context.index(answer)),))
+        return Cloze(example, ("Anna", "Bo", "Cy"))
+
+    questions = [
+        question("Bo and Anna and Anna", "Anna"),
+        question("Bo and Anna and Anna", "Bo"),
+        question("Bo and Anna", "Bo"),  # of two as common, the first
+        question("Dee, Dee, Dee and Cy", "Cy"),  # Dee is no candidate
+    ]
+    assert most_frequent_share(questions) == 0.75
+
+
+CNN = (
+    "http://x\n\n@entity1 met @entity12 . it was @entity1 's day\n\n"
+    "@placeholder met somebody\n\n@entity1\n\n@entity1:Anna\n@entity12:Bo\n"
+)
+
+
+def test_files_of_cnn(tmp_path):
+    (tmp_path / "b.question").write_text(CNN.replace("somebody", "nobody"))
+    (tmp_path / "a.question").write_text(CNN)
+    (tmp_path / "other.txt").write_text("rubbish")
+    first, second = read_cnn(tmp_path)
+    assert first.example.id == "a"
+    assert first.example.question == f"{GAP} met somebody"
+    assert first.example.context == "entity1 met entity12 . it was entity1 's day"
+    assert first.example.answers == (Span("entity1", 0),)
+    assert first.candidates == ("entity1", "entity12")
+    assert second.example.question == f"{GAP} met nobody"
+    check(first)
+
+
+def test_files_of_cnn_that_are_none(tmp_path):
+    with pytest.raises(UserError, match=r"holds no \.question files"):
+        read_cnn(tmp_path)
+    path = tmp_path / "a.question"
+    for text, message in (
+        ("x\n\ny", "must hold source, context"),
+        (CNN.replace("@placeholder", "who"), "must hold source, context"),
+        (CNN.replace("\n\n@entity1\n\n", "\n\n@entity3\n\n"), "'entity3' is no word"),
+    ):
+        path.write_text(text)
+        with pytest.raises(UserError, match=message) as caught:
+            read_cnn(tmp_path)
+        assert "a.question" in str(caught.value)
+
+
+def book(question=f"{GAP} laughed .\tBo\t\tAnna|Bo|Dee"):
+    lines = [f"{i} Anna saw Bo and the tree ." for i in range(1, 21)]
+    return "\n".join([*lines, f"21 {question}"])
+
+
+def test_files_of_the_children_s_book_test(tmp_path):
+    path = tmp_path / "books.txt"
+    path.write_text(f"{book()}\n\n{book()}\n")
+    first, second = read_books(path)
+    assert first.example.question == f"{GAP} laughed ."
+    assert first.example.context.startswith("Anna saw Bo and the tree .\nAnna")
+    assert first.example.answers == (Span("Bo", 9),)
+    # Dee stands in the file's list, but not in the context.
+    assert first.candidates == ("Anna", "Bo")
+    assert first.example.id != second.example.id
+    check(first)
+
+
+@pytest.mark.parametrize(
+    ("question", "message"),
+    [
+        ("Somebody laughed .\tBo\t\tAnna|Bo", "question 2: must be 20 numbered"),
+        (f"{GAP} laughed .", "question 2: must be 20 numbered"),
+        (f"{GAP} laughed .\tCy\t\tAnna|Cy", "question 2: the answer 'Cy' is no word"),
+    ],
+)
+def test_files_of_the_children_s_book_test_that_are_none(tmp_path, question, message):
+    path = tmp_path / "books.txt"
+    path.write_text(f"{book()}\n\n{book(question)}\n")
+    with pytest.raises(UserError, match=message):
+        read_books(path)
+    path.write_text("")
+    with pytest.raises(UserError, match="question 1: must be 20 numbered"):
+        read_books(path)
+    with pytest.raises(UserError, match="cannot be read"):
+        read_books(tmp_path / "missing.txt")

@@ -1,0 +1,52 @@
+"""Tests of qanet.commands.cloze."""
+
+import pytest
+
+from qanet import cli
+from qanet.datasets.squad import read_squad
+
+
+def test_a_data_set_of_cloze_questions(tmp_path, capsys):
+    output = tmp_path / "cloze.json"
+    arguments = ["cloze", "--input", "sample", "--split", "dev", "--output"]
+    cli.main([*arguments, str(output)])
+    examples = read_squad(output).examples
+    told = capsys.readouterr().out
+    assert told.startswith(f"{output}: {len(examples)} questions; the commonest")
+    assert all("XXXXX" in example.question for example in examples)
+    again = tmp_path / "again.json"
+    cli.main([*arguments, str(again)])
+    assert again.read_bytes() == output.read_bytes()
+
+
+def test_sources_by_what_they_are(tmp_path, capsys):
+    (tmp_path / "cnn").mkdir()
+    (tmp_path / "cnn" / "a.question").write_text(
+        "x\n\n@entity1 met @entity2\n\n@placeholder met @entity2\n\n@entity1\n"
+    )
+    lines = [f"{i} Anna saw Bo ." for i in range(1, 21)]
+    lines.append("21 XXXXX laughed .\tBo\t\tAnna|Bo")
+    (tmp_path / "books.txt").write_text("\n".join(lines))
+    for source in ("cnn", "books.txt"):
+        output = tmp_path / f"{source}.json"
+        cli.main(["cloze", "--input", str(tmp_path / source), "--output", str(output)])
+        assert len(read_squad(output).examples) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--input", "missing.json"], "missing.json: cannot be read"),
+        (["--input", "sample", "--seed", "-1"], "--seed -1: must not be below 0"),
+        (["--input", "."], "holds no .question files"),
+    ],
+)
+def test_mistakes_are_told_in_a_line(refused, tmp_path, monkeypatch, options, message):
+    monkeypatch.chdir(tmp_path)
+    assert message in refused(cli.main, "cloze", *options, "--output", "cloze.json")
+    assert not (tmp_path / "cloze.json").exists()
+
+
+def test_an_output_that_cannot_be_written(refused, tmp_path):
+    options = ["--input", "sample", "--output", tmp_path]
+    assert "is a directory" in refused(cli.main, "cloze", *options)

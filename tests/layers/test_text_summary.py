@@ -1,0 +1,23 @@
+"""Tests of qanet.layers.text_summary."""
+
+import numpy as np
+from keras import ops
+
+from qanet.layers.text_summary import TextSummary
+
+
+def test_against_numpy(texts, lengths, randomise, softmax):
+    x, _, mask, _ = texts
+    layer = TextSummary()
+    layer(x, mask)
+    weights = randomise(layer)
+    output = ops.convert_to_numpy(layer(x, mask))
+    assert layer.compute_output_shape(x.shape, mask.shape) == output.shape
+    for i, (n, _) in enumerate(lengths):
+        text = x[i, :n].astype("float64")
+        expected = softmax(text @ weights["score/kernel"][:, 0]) @ text
+        np.testing.assert_allclose(output[i], expected, atol=1e-5)
+
+
+def test_round_trip(texts, check_round_trip):
+    check_round_trip(TextSummary(), texts[0], texts[2])

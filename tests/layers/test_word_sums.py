@@ -1,0 +1,49 @@
+"""Tests of qanet.layers.word_sums."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from keras import ops
+
+from qanet.layers.numerics import MASKED_LOGIT
+from qanet.layers.word_sums import WordSums
+
+# Row and characters of each word. Unknown ones share a row, "Bank" and "bank" too.
+WORDS = {"the": (2, [1, 2]), "Bank": (3, [4, 5]), "bank": (3, [6, 5]), "?": (1, [7, 0])}
+WORDS |= {"!": (1, [8, 0]), "": (0, [0, 0])}
+
+
+def numbered(text):
+    words = np.array([[WORDS[word][0] for word in text]], "int32")
+    return words, np.array([[WORDS[word][1] for word in text]], "int32")
+
+
+def test_the_places_of_a_word_add_up_at_the_first():
+    text = ["the", "bank", "?", "the", "!", "Bank", "the", ""]
+    shares = np.array([0.1, 0.2, 0.05, 0.25, 0.1, 0.1, 0.2, 0.0])
+    logits = np.where(shares > 0, np.log(np.maximum(shares, 1e-9)), MASKED_LOGIT)
+    output = ops.convert_to_numpy(
+        WordSums()(logits[None].astype("float32"), *numbered(text))
+    )
+    expected = [0.55, 0.2, 0.05, 0, 0.1, 0.1, 0, 0]
+    np.testing.assert_allclose(np.exp(output[0]), expected, atol=1e-6)
+    # A word's second place is no answer, and no padding either.
+    assert output[0, 7] == MASKED_LOGIT
+    assert MASKED_LOGIT / 2 < output[0, 3] < -1000
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.sampled_from(sorted(WORDS)[1:]), min_size=1, max_size=9))
+def test_the_softmax_is_the_distribution_over_words(text):
+    shares = np.random.default_rng(1).dirichlet(np.ones(len(text)))
+    logits = np.log(shares)[None].astype("float32")
+    output = ops.convert_to_numpy(WordSums()(logits, *numbered(text)))[0]
+    expected = Counter()
+    for word, share in zip(text, shares, strict=True):
+        expected[word] += share
+    assert np.exp(output).sum() == pytest.approx(1, abs=1e-4)
+    for word, share in expected.items():
+        assert np.exp(output[text.index(word)]) == pytest.approx(share, abs=1e-4)
