@@ -135,7 +135,8 @@ def lstm(z, recurrent):
         h = o * ops.tanh(c)
         return (h, c), (h, c, ops.concatenate([gates, g], axis=-1))
 
-    states, cells, activations = loop(forward, (start, start), z, 3)
+    widths = units, units, 4 * units
+    states, cells, activations = loop(forward, (start, start), z, widths)
 
     def gradient(upstream):
         transposed = ops.transpose(recurrent, (0, 2, 1))
@@ -161,7 +162,7 @@ def lstm(z, recurrent):
 
         nothing = ops.zeros((*ops.shape(z)[1:3], 4 * units), "float32")
         steps = (upstream, cells, before, activations)
-        (dz,) = loop(backward, (nothing, start), steps, 1, backwards=True)
+        (dz,) = loop(backward, (nothing, start), steps, (4 * units,), backwards=True)
         # The states before each step times its gradient, all steps in one product.
         h = ops.concatenate([start[None], states[:-1]], axis=0)
         h, d = (
@@ -173,7 +174,7 @@ def lstm(z, recurrent):
     return states, gradient
 
 
-def loop(step, state, inputs, outputs, backwards=False):
+def loop(step, state, inputs, widths, backwards=False):
     """Takes a step for each entry of the inputs' first axis, in order or from the end.
 
     It has no gradient of its own.
@@ -182,7 +183,7 @@ def loop(step, state, inputs, outputs, backwards=False):
         step: from state and input to the next state and a tuple of outputs.
         state: tuple of tensors.
         inputs: a tensor or tuple of tensors with the same first axis.
-        outputs: number of outputs of a step.
+        widths: size of the last axis of each output; the others are those of the state.
 
     Returns:
         The outputs, stacked in the order of the inputs.
@@ -199,7 +200,12 @@ def loop(step, state, inputs, outputs, backwards=False):
     def at(number):
         return tf.nest.map_structure(lambda x: x[number], inputs)
 
-    arrays = tuple(tf.TensorArray("float32", size=length) for _ in range(outputs))
+    # LiteRT must know the shape of what a step gives.
+    shape = state[0].shape[:-1]
+    arrays = tuple(
+        tf.TensorArray("float32", size=length, element_shape=(*shape, width))
+        for width in widths
+    )
 
     def body(count, state, arrays):
         number = length - 1 - count if backwards else count

@@ -70,8 +70,10 @@ def build_cloze(config: ClozeConfig, sizes: EmbeddingSizes) -> "keras.Model":
     logits = WordSums(dtype="float32", name="word_sums")(
         attention, texts.inputs["context_words"], texts.inputs["context_characters"]
     )
+    # Keras does not rebuild a model that gives one tensor twice.
+    end = keras.layers.Identity(dtype="float32", name="end_logits")(logits)
     return keras.Model(
-        texts.inputs, {"start_logits": logits, "end_logits": logits}, name="aoa-cloze"
+        texts.inputs, {"start_logits": logits, "end_logits": end}, name="aoa-cloze"
     )
 
 

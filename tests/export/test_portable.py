@@ -7,6 +7,8 @@ import pytest
 
 from qanet.errors import UserError
 from qanet.export import portable
+from qanet.models.registry import MODELS
+from qanet.run import TrainedModel, build_run_model
 from qanet.text.vocabulary import Vocabulary
 
 
@@ -33,6 +35,17 @@ def examples(rng, trained_model):
     return [inputs(12, 5), inputs(31, 9), inputs(1, 1)]
 
 
+@pytest.fixture(params=["qanet", "aoa-cloze"])
+def exported(request, doubting_model):
+    """A model of convolutions and attention, and a recurrent one, untrained."""
+    if request.param == "qanet":
+        return doubting_model
+    settings = MODELS[request.param].settings(units=5, width=8)
+    config = doubting_model.config.model_copy(update={"model": settings})
+    model = build_run_model(config, doubting_model.vocabulary)
+    return TrainedModel(model, doubting_model.vocabulary, config)
+
+
 def check(found, trained, inputs, tolerance):
     expected = trained.model(inputs)
     for name in ("start_logits", "end_logits"):
@@ -46,22 +59,22 @@ def check_vocabulary(directory, trained):
     assert again.characters == trained.vocabulary.characters
 
 
-def test_litert_gives_the_logits(doubting_model, examples, tmp_path):
+def test_litert_gives_the_logits(exported, examples, tmp_path):
     from ai_edge_litert.interpreter import Interpreter
 
-    portable.export_litert(doubting_model, tmp_path)
+    portable.export_litert(exported, tmp_path)
 
     for name, tolerance in (("model.tflite", 1e-4), ("model.int8.tflite", 0.2)):
         read = Interpreter(str(tmp_path / name)).get_signature_runner()
         for inputs in examples:
-            check(read(**inputs), doubting_model, inputs, tolerance)
-    check_vocabulary(tmp_path, doubting_model)
+            check(read(**inputs), exported, inputs, tolerance)
+    check_vocabulary(tmp_path, exported)
 
 
-def test_onnx_gives_the_logits(doubting_model, examples, tmp_path):
+def test_onnx_gives_the_logits(exported, examples, tmp_path):
     import onnxruntime
 
-    portable.export_onnx(doubting_model, tmp_path)
+    portable.export_onnx(exported, tmp_path)
 
     session = onnxruntime.InferenceSession(
         str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"]
@@ -70,8 +83,8 @@ def test_onnx_gives_the_logits(doubting_model, examples, tmp_path):
         several = {name: np.repeat(value, 2, axis=0) for name, value in inputs.items()}
         names = [output.name for output in session.get_outputs()]
         found = dict(zip(names, session.run(None, several), strict=True))
-        check(found, doubting_model, several, 1e-4)
-    check_vocabulary(tmp_path, doubting_model)
+        check(found, exported, several, 1e-4)
+    check_vocabulary(tmp_path, exported)
 
 
 def test_onnx_without_its_library(trained_model, monkeypatch, tmp_path):

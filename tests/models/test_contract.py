@@ -20,6 +20,7 @@ from made_training import train_on
 from qanet.config import TrainingConfig
 from qanet.layers.numerics import MASKED_LOGIT
 from qanet.models.registry import MODELS, build_model, forward_flops
+from qanet.models.words import above_embedding
 from qanet.training.learner import Learner, sum_of_losses
 from qanet.training.loss import span_loss
 
@@ -201,6 +202,18 @@ def test_a_stored_model_gives_the_same_logits(settings, examples, randomise, tmp
 
     inputs = batch(examples)
     np.testing.assert_array_equal(logits(again, inputs), logits(model, inputs))
+
+
+def test_the_layers_above_the_embedding_are_a_model_of_their_own(settings, examples):
+    """An export looks known words' vectors up and goes on from there."""
+    model = build_model(settings(), SIZES)
+    inputs = batch(examples)
+    above, given = above_embedding(model), []
+    for text in ("context", "question"):
+        words, characters = inputs[f"{text}_words"], inputs[f"{text}_characters"]
+        vectors = keras.Model(model.input, model.get_layer(f"{text}_vectors").output)
+        given += [*map(ops.convert_to_tensor, (words, characters)), vectors(inputs)]
+    np.testing.assert_allclose(logits(above, given), logits(model, inputs), atol=1e-6)
 
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="is for TensorFlow")
