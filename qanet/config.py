@@ -235,6 +235,12 @@ class Config(Section):
                 f"name={value['name']!r}: there is no such model; choose one of "
                 f"{', '.join(MODELS)}"
             )
+        unknown = [key for key in value if key not in kind.model_fields]
+        if unknown:
+            raise ValueError(
+                f"{value.get('name', QANetConfig().name)} has no setting {unknown[0]}; "
+                "docs/configuration.md lists those of each model"
+            )
         return kind.model_validate(value)
 
     @field_validator("*", mode="before")
