@@ -19,7 +19,9 @@ def add_parser(commands) -> None:
         "Book Test.",
         epilog="example:\n"
         "  python -m qanet cloze --input train-v1.1.json --output train.cloze.json\n"
-        "  python train.py --preset aoa-cloze --train train.cloze.json ...",
+        "  python -m qanet cloze --input dev-v1.1.json --output dev.cloze.json\n"
+        "  python train.py --preset aoa-cloze --train train.cloze.json \\\n"
+        "      --dev dev.cloze.json",
     )
     parser.add_argument(
         "--input",
