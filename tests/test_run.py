@@ -105,7 +105,7 @@ def test_damaged_configuration(run, content):
 
 def test_configuration_with_an_unknown_key(run):
     edit_config(run, lambda config: config["model"].update(colour="red"))
-    assert "model.colour" in refused(run)
+    assert "qanet has no setting colour" in refused(run)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"words": 3}', b"\xff"])
