@@ -73,6 +73,7 @@ def train(name: str, arguments: list[str], directory: Path, cores: set[int]) -> 
 def train_all(names: list[str], arguments: list[str], directory: Path, jobs: int):
     """Trains several variants, `jobs` of them at a time."""
     cores = sorted(os.sched_getaffinity(0))
+    jobs = min(jobs, len(cores))
     free = queue.SimpleQueue()
     for job in range(jobs):
         free.put(set(cores[job::jobs]))

@@ -12,7 +12,6 @@ in the output directory has every figure, `readers.png` F1 over the minutes of t
 """
 
 import argparse
-import csv
 import json
 import math
 import statistics
@@ -20,6 +19,7 @@ import time
 from pathlib import Path
 
 from adversarial import adversarial_scores
+from curve import read_history
 from matplotlib.figure import Figure
 
 from qanet.console import load_keras
@@ -38,13 +38,6 @@ TOGETHER, ALONE = 512, 20
 def trained_parameters(model) -> int:
     """Numbers that were trained."""
     return sum(math.prod(weight.shape) for weight in model.trainable_variables)
-
-
-def history_of(run: Path) -> list[dict[str, float]]:
-    """The evaluations in training."""
-    with (run / "history.csv").open(newline="", encoding="utf-8") as file:
-        rows = csv.DictReader(file)
-        return [{name: float(value) for name, value in row.items()} for row in rows]
 
 
 def scores_of(reader: Reader, data: list[Example], adversarial: dict) -> dict:
@@ -116,13 +109,13 @@ def table(results: dict[str, dict], adversarial: list[str]) -> str:
     return "\n".join(lines)
 
 
-def draw(histories: dict[str, list[dict[str, float]]]) -> Figure:
+def draw(histories: dict[str, dict[str, list[float]]]) -> Figure:
     """F1 of each reader over its minutes of training."""
     figure = Figure(figsize=(6.4, 4), layout="constrained")
     axes = figure.subplots()
-    for name, rows in histories.items():
-        minutes = [row["seconds"] / 60 for row in rows]
-        axes.plot(minutes, [row["f1"] for row in rows], marker=".", label=name)
+    for name, history in histories.items():
+        minutes = [seconds / 60 for seconds in history["seconds"]]
+        axes.plot(minutes, history["f1"], marker=".", label=name)
     axes.set_xlabel("minutes of training")
     axes.set_ylabel("F1 on dev (%)")
     axes.set_xlim(left=0)
@@ -145,14 +138,13 @@ def main() -> None:
     }
     load_keras()
     models = {run.name: Run(run).load() for run in options.runs}
-    histories = {run.name: history_of(run) for run in options.runs}
+    histories = {run.name: read_history(run / "history.csv") for run in options.runs}
     results = {}
     for name, model in models.items():
-        last = histories[name][-1]
         results[name] = {
             "parameters": trained_parameters(model.model),
-            "examples_per_second": last["examples_per_second"],
-            "seconds": last["seconds"],
+            "examples_per_second": histories[name]["examples_per_second"][-1],
+            "seconds": histories[name]["seconds"][-1],
             "scores": scores_of(Reader.of(model), data, adversarial),
         }
     for name, speeds in speeds_of(models, data).items():

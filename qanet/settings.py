@@ -24,6 +24,7 @@ from qanet.errors import UserError
 LARGEST = 100_000_000
 # Far above what anybody wants, and below what would fill the memory or never end.
 Size = Annotated[PositiveInt, Field(le=10_000)]
+SizeOrZero = Annotated[NonNegativeInt, Field(le=10_000)]
 Depth = Annotated[NonNegativeInt, Field(le=100)]
 Count = Annotated[NonNegativeInt, Field(le=LARGEST)]
 PositiveCount = Annotated[PositiveInt, Field(le=LARGEST)]

@@ -34,6 +34,11 @@ def pytest_configure(config):
     os.environ["XDG_CACHE_HOME"] = os.path.join(compiled, "cache")
 
 
+def pytest_collection_modifyitems(items):
+    """The longest test first, or one process would be alone with it at the end."""
+    items.sort(key=lambda item: item.path.name != "test_jax.py")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def virtual_devices():
     """Four devices on one processor for TensorFlow, before it first computes."""

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib import resources
 from pathlib import Path
 
@@ -80,22 +80,14 @@ def _download(source: str, split: str) -> SquadFile:
     import keras
 
     name, checksum = SQUAD_FILES[source, split]
-    try:
-        # It says what it downloads where results go.
-        with contextlib.redirect_stdout(sys.stderr):
-            path = keras.utils.get_file(
-                name,
-                f"{SQUAD_URL}{name}",
-                file_hash=checksum,
-                cache_dir=cache_directory(),
-                cache_subdir="squad",
-            )
-    except Exception as error:  # Whatever the layers below a download raise.
-        reason = str(error).strip().partition("\n")[0]
-        raise UserError(
-            f"{source}: {SQUAD_URL}{name} could not be downloaded ({reason}); check "
-            "the network, or give the path of a SQuAD file instead"
-        ) from None
+    with _downloading(f"{source}: {SQUAD_URL}{name} could not be downloaded"):
+        path = keras.utils.get_file(
+            name,
+            f"{SQUAD_URL}{name}",
+            file_hash=checksum,
+            cache_dir=cache_directory(),
+            cache_subdir="squad",
+        )
     return read_squad(path)
 
 
@@ -103,21 +95,28 @@ def _load_tfds(source: str, split: str) -> SquadFile:
     import tensorflow_datasets as tfds
 
     name = TFDS_NAMES[source]
-    try:
+    with _downloading(f"{source}: tensorflow-datasets could not provide {name}"):
         load_tensorflow()
         if is_quiet():
             tfds.disable_progress_bar()
-        # It says what it downloads where results go.
+        dataset = tfds.load(name, split=TFDS_SPLITS[split])
+        document = _to_document(tfds.as_numpy(dataset))
+    return parse_squad(document, name)
+
+
+@contextlib.contextmanager
+def _downloading(failure: str) -> Iterator[None]:
+    """Within this context whatever goes wrong is a `UserError` that begins so."""
+    try:
+        # Libraries say what they download where results go.
         with contextlib.redirect_stdout(sys.stderr):
-            dataset = tfds.load(name, split=TFDS_SPLITS[split])
-            document = _to_document(tfds.as_numpy(dataset))
+            yield
     except Exception as error:  # Whatever the layers below a download raise.
         reason = str(error).strip().partition("\n")[0]
         raise UserError(
-            f"{source}: tensorflow-datasets could not provide {name} ({reason}); "
-            "check the network, or give the path of a SQuAD file instead"
+            f"{failure} ({reason}); check the network, or give the path of a SQuAD "
+            "file instead"
         ) from None
-    return parse_squad(document, name)
 
 
 def _to_document(records: Iterable[dict]) -> dict:

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from qanet.layers.numerics import mask_logits, masked_softmax
+from qanet.layers.numerics import mask_logits, softmax_both_ways
 
 # Keeps the logarithm of an attention that is zero in float32 finite.
 SMALLEST = 1e-30
@@ -30,8 +30,7 @@ class AttentionOverAttention(keras.layers.Layer):
     def weights_of(self, context, question, context_mask, question_mask):
         """The softmax of the rows and that of the columns, `(batch, n, m)` each."""
         similarity = ops.matmul(context, ops.transpose(question, (0, 2, 1)))
-        rows = masked_softmax(similarity, question_mask[:, None, :], axis=2)
-        return rows, masked_softmax(similarity, context_mask[:, :, None], axis=1)
+        return softmax_both_ways(similarity, context_mask, question_mask)
 
     def call(self, context, question, context_mask, question_mask):
         # In single precision: the logarithm tells small attention apart.

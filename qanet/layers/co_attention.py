@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from qanet.layers.numerics import masked_softmax
+from qanet.layers.numerics import softmax_both_ways
 
 
 @keras.saving.register_keras_serializable(package="qanet")
@@ -36,8 +36,7 @@ class CoAttention(keras.layers.Layer):
         similarity = ops.matmul(
             self.projection(context), ops.transpose(projected, (0, 2, 1))
         )
-        rows = masked_softmax(similarity, question_mask[:, None, :], axis=2)
-        return rows, masked_softmax(similarity, context_mask[:, :, None], axis=1)
+        return softmax_both_ways(similarity, context_mask, question_mask)
 
     def call(self, context, question, context_mask, question_mask):
         rows, columns = self.weights_of(context, question, context_mask, question_mask)

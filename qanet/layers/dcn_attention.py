@@ -4,7 +4,7 @@
 import keras
 from keras import ops
 
-from qanet.layers.numerics import masked_softmax
+from qanet.layers.numerics import softmax_both_ways
 
 
 @keras.saving.register_keras_serializable(package="qanet")
@@ -50,9 +50,7 @@ class DCNAttention(keras.layers.Layer):
             masks.append(ops.concatenate([always, mask], axis=1))
         context, question = texts
         similarity = ops.matmul(context, ops.transpose(question, (0, 2, 1)))
-        rows = masked_softmax(similarity, masks[1][:, None, :], axis=2)
-        columns = masked_softmax(similarity, masks[0][:, :, None], axis=1)
-        return context, question, rows, columns
+        return context, question, *softmax_both_ways(similarity, *masks)
 
     def weights_of(self, context, question, context_mask, question_mask):
         """The softmax of the rows and that of the columns, without sentinels.

@@ -44,6 +44,22 @@ def masked_softmax(logits, mask, axis=-1):
     return ops.cast(weights, logits.dtype)
 
 
+def softmax_both_ways(similarity, context_mask, question_mask):
+    """Softmax of each row and of each column of a similarity.
+
+    Args:
+        similarity: float tensor `(batch, n, m)`, of words of a context and a question.
+        context_mask, question_mask: boolean tensors `(batch, n)` and `(batch, m)`.
+
+    Returns:
+        The softmax over the question and that over the context, `(batch, n, m)` each.
+    """
+    return (
+        masked_softmax(similarity, question_mask[:, None, :], axis=2),
+        masked_softmax(similarity, context_mask[:, :, None], axis=1),
+    )
+
+
 def zero_padding(x, mask):
     """Sets the vectors at padded positions to zero.
 

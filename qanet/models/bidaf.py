@@ -88,9 +88,7 @@ def bidaf_flops(
     )
     total += context * question * 2 * both  # similarity and ũ
     total += context * both  # h̃
-    later = (config.modelling_layers - 1) * lstm_flops(config, both) + lstm_flops(
-        config, both
-    )
+    later = config.modelling_layers * lstm_flops(config, both)  # and the end's
     total += context * (lstm_flops(config, 4 * both) + later)
     total += context * 2 * (4 * both + both)
     return 2 * total

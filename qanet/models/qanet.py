@@ -15,7 +15,7 @@ from qanet.models.words import (
     embed_words,
     word_flops,
 )
-from qanet.settings import Depth, Probability, Section, Size
+from qanet.settings import Depth, Probability, Section, Size, SizeOrZero
 
 if TYPE_CHECKING:
     import keras
@@ -62,7 +62,7 @@ class QANetConfig(WordReaderConfig):
     """
 
     name: Literal["qanet"] = "qanet"
-    heads: int = Field(default=8, ge=0, le=10_000)
+    heads: SizeOrZero = 8
     feed_forward: Size = 128
     separable: bool = True
     embedding_encoder: StackConfig = StackConfig(

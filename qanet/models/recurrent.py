@@ -6,10 +6,8 @@ Importing this imports no Keras, see `qanet.models.registry`.
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from qanet.models.words import WordReaderConfig
-from qanet.settings import Rate, Size
+from qanet.settings import Rate, Size, SizeOrZero
 
 if TYPE_CHECKING:
     import keras
@@ -24,8 +22,8 @@ class RecurrentReaderConfig(WordReaderConfig):
 
     units: Size = 100
     width: Size = 200
-    character_width: Size = 8
-    character_filters: int = Field(default=100, ge=0, le=10_000)
+    character_width: SizeOrZero = 8
+    character_filters: SizeOrZero = 100
     highway_before_projection: bool = False
     embedding_norm: bool = False
     dropout: Rate = 0.2

@@ -6,9 +6,7 @@ Importing this imports no Keras, see `qanet.models.registry`.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field
-
-from qanet.settings import Count, Depth, Rate, Section, Size
+from qanet.settings import Count, Depth, Rate, Section, Size, SizeOrZero
 
 if TYPE_CHECKING:
     import keras
@@ -69,8 +67,8 @@ class WordReaderConfig(Section):
     """
 
     width: Size = 128
-    character_width: int = Field(default=200, ge=0, le=10_000)
-    character_filters: int = Field(default=0, ge=0, le=10_000)
+    character_width: SizeOrZero = 200
+    character_filters: SizeOrZero = 0
     character_kernel: Size = 5
     highway_layers: Depth = 2
     highway_before_projection: bool = True

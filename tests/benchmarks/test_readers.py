@@ -42,7 +42,7 @@ def test_the_table_and_the_files(readers, trained, tiny_files, tmp_path, capsys)
         # Nothing was attacked in a copy of dev.
         assert scores["attacked"][name] == pytest.approx(metrics[name])
     assert row.startswith(f"| trained | {result['parameters']:,} |")
-    assert len(found["histories"]["trained"]) == 3
+    assert len(found["histories"]["trained"]["f1"]) == 3
     assert result["questions_per_second"] > 0
     assert result["latency_ms"] > 0
     assert (tmp_path / "out" / "readers.png").read_bytes()[:4] == b"\x89PNG"

@@ -47,3 +47,8 @@ def test_context_and_question_share_one_encoder():
     assert keras.backend.standardize_dtype(model.output["start_logits"].dtype) == (
         "float32"
     )
+
+
+def test_words_alone():
+    model = build_bidaf(BiDAFConfig(units=3, width=4, character_width=0), SIZES)
+    assert not [weight for weight in model.weights if "characters" in weight.path]
