@@ -205,12 +205,14 @@ class Config(Section):
         if isinstance(data, dict) and "features" in data:
             data = {"packed": data["features"]} | data
             del data["features"]
-        if isinstance(data, dict) and isinstance(model, dict):
+        if isinstance(model, dict):
             model = dict(model)
-            if "no_answer" in model:
+            if isinstance(data, dict) and "no_answer" in model:
                 data = data | {"no_answer": model.pop("no_answer")}
             if model.get("initializer") == "glorot":
                 del model["initializer"]
+            if model.get("tuned_words") == 0:
+                del model["tuned_words"]
         return values | {
             name: section
             for name, section in (("data", data), ("model", model))

@@ -249,6 +249,12 @@ def test_a_model_has_its_own_settings_and_defaults():
     assert type(stored.model) is BiDAFConfig
 
 
+def test_a_setting_that_was_taken_out_may_be_stored_where_it_changed_nothing():
+    assert Config.model_validate({"model": {"tuned_words": 0}}) == Config()
+    with pytest.raises(ValidationError, match="qanet has no setting tuned_words"):
+        Config.model_validate({"model": {"tuned_words": 5}})
+
+
 def test_a_setting_of_another_model_is_refused():
     message = refusal("model.heads=4", preset="bidaf")
     assert message.startswith("preset bidaf: model: bidaf has no setting heads; ")

@@ -31,7 +31,6 @@ from qanet.files import (
 )
 from qanet.text.vectors import (
     WordVectors,
-    commonest_first,
     join_vectors,
     load_vectors,
 )
@@ -136,9 +135,6 @@ def build_vocabulary(
                 for path in settings.vectors
             ]
         )
-        # So that `model.tuned_words` finds them.
-        questions = _count_words(train, train.question_words)
-        vectors = commonest_first(vectors, questions)
     texts = np.concatenate([train.context_words, train.question_words])
     return Vocabulary.build(_count_words(train, texts), vectors, settings)
 

@@ -2,6 +2,7 @@
 3.2, "exact match" and "token features")."""
 
 import keras
+import numpy as np
 from keras import ops
 
 from qanet.layers.look_up import PADDING, UNKNOWN
@@ -39,33 +40,24 @@ class TextMatch(keras.layers.Layer):
     def call(self, words, characters, other_words, other_characters):
         folded = self._fold(characters)
         other_folded = self._fold(other_characters)
-        real = ops.not_equal(words, PADDING)
-        pairs = ops.logical_and(real[:, :, None], (other_words != PADDING)[:, None])
-        same_row = ops.logical_and(
-            words[:, :, None] == other_words[:, None, :],
-            (words != UNKNOWN)[:, :, None],
-        )
 
         def found(spelling, other_spelling):
-            same = _same(spelling, other_spelling, same_row)
-            return ops.any(ops.logical_and(same, pairs), axis=2)
+            spelled = _spelled(words, spelling, nothing=0)
+            other = _spelled(other_words, other_spelling, nothing=1)
+            return ops.any(spelled[:, :, None] == other[:, None, :], axis=2)
 
-        own_row = ops.logical_and(
-            words[:, :, None] == words[:, None, :], (words != UNKNOWN)[:, :, None]
-        )
-        own = ops.logical_and(_same(folded, folded, own_row), real[:, None, :])
-        count = ops.sum(ops.cast(own, "float32"), axis=2)
+        spelled = _spelled(words, folded, nothing=0)
+        own = ops.cast(spelled[:, :, None] == spelled[:, None, :], "float32")
+        # A word that nothing is like, not even itself, occurs once.
+        count = ops.where(spelled == 0, 1.0, ops.sum(own, axis=2))
         features = [
             found(characters, other_characters),
             found(folded, other_folded),
             found(folded[:, :, :STEM], other_folded[:, :, :STEM]),
-            # A word that nothing is like, not even itself, occurs once.
-            ops.log(ops.maximum(count, 1.0)),
+            ops.log(count),
         ]
         features = [ops.cast(feature, self.compute_dtype) for feature in features]
-        features = ops.stack(features, axis=-1)
-        zero = ops.zeros((), dtype=features.dtype)
-        return ops.where(real[:, :, None], features, zero)
+        return ops.stack(features, axis=-1)
 
     def _fold(self, characters):
         if not self.lowercase:
@@ -85,8 +77,30 @@ class TextMatch(keras.layers.Layer):
         return {**super().get_config(), "lowercase": self.lowercase}
 
 
-def _same(spelling, other, same_row):
-    """Whether two words are spelled alike, boolean `(batch, length, other length)`."""
-    alike = ops.all(spelling[:, :, None, :] == other[:, None, :, :], axis=-1)
+def _spelled(words, spelling, nothing):
+    """One number for each word, equal where the words are spelled alike.
+
+    It is a polynomial hash of the characters, so that a pair of words costs one
+    comparison. Two that differ have the same number once in 2**32 pairs.
+
+    Args:
+        words: integers `(batch, length)`, rows.
+        spelling: integers `(batch, length, characters)`.
+        nothing: the number of padding and of words of which nothing is known.
+
+    Returns:
+        Integers `(batch, length)`.
+    """
     legible = ops.all(spelling != UNKNOWN, axis=-1)
-    return ops.logical_and(alike, ops.logical_or(legible[:, :, None], same_row))
+    # With an unknown character the row belongs to the spelling.
+    row = ops.where(legible, 0, words)
+    letters = ops.concatenate([row[:, :, None], spelling], axis=-1)
+    number = ops.sum(letters * _powers(letters.shape[-1]), axis=-1)
+    known = (words != PADDING) & (legible | (words != UNKNOWN))
+    return ops.where(known, number, nothing)
+
+
+def _powers(count):
+    """Powers of a large odd number, int32 as sums of it are: modulo 2**32."""
+    powers = [pow(0x9E3779B1, exponent, 2**32) for exponent in range(count)]
+    return np.array(powers, "uint32").astype("int32")

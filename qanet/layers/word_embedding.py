@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from qanet.layers.dropout import drop_types
-from qanet.layers.look_up import DEVIATION, PADDING, UNKNOWN, look_up_small
+from qanet.layers.look_up import DEVIATION, PADDING, UNKNOWN
 
 
 @keras.saving.register_keras_serializable(package="qanet")
@@ -13,8 +13,7 @@ class WordEmbedding(keras.layers.Layer):
 
     Row 0 is padding and stays zero. Row 1 is shared by all words without a vector
     and is always trained. The other rows are pretrained and frozen, unless
-    `trainable_rows` is set; the first `tuned_rows` of them are added to by vectors that
-    are trained and start at zero (DrQA: Chen et al., 2017, section 3.2).
+    `trainable_rows` is set.
 
     Args:
         rows: number of rows of the table, padding and unknown included.
@@ -22,28 +21,18 @@ class WordEmbedding(keras.layers.Layer):
         trainable_rows: train the whole table (for use without pretrained vectors).
         type_dropout: probability that a row is dropped in a training step, at all its
             places; the words without a vector, which share a row, fall together.
-        tuned_rows: rows after padding and unknown whose vectors are trained further.
 
     Input: integer tensor `(batch, length)` of row numbers; for `type_dropout` also a
     seed, uint32 `(2,)`. Calls with equal seeds drop the same rows.
     Output: float tensor `(batch, length, width)`.
     """
 
-    def __init__(
-        self,
-        rows,
-        width,
-        trainable_rows=False,
-        type_dropout=0.0,
-        tuned_rows=0,
-        **kwargs,
-    ):
+    def __init__(self, rows, width, trainable_rows=False, type_dropout=0.0, **kwargs):
         super().__init__(**kwargs)
         self.rows = rows
         self.width = width
         self.trainable_rows = trainable_rows
         self.type_dropout = type_dropout
-        self.tuned_rows = tuned_rows
 
     def build(self, input_shape):
         self.table = self.add_weight(
@@ -59,10 +48,6 @@ class WordEmbedding(keras.layers.Layer):
             # part in common would hide that.
             initializer="zeros",
         )
-        if self.tuned_rows:
-            self.tuning = self.add_weight(
-                name="tuning", shape=(self.tuned_rows, self.width), initializer="zeros"
-            )
 
     def load_table(self, table):
         """Sets the pretrained rows, a float array `(rows, width)`."""
@@ -70,8 +55,6 @@ class WordEmbedding(keras.layers.Layer):
 
     def call(self, rows, seed=None, training=False):
         vectors = ops.take(self.table, rows, axis=0)
-        if self.tuned_rows:
-            vectors = vectors + self._tuning_of(rows)
         column = ops.expand_dims(rows, -1)
         vectors = ops.where(
             column == UNKNOWN, ops.convert_to_tensor(self.unknown), vectors
@@ -79,14 +62,6 @@ class WordEmbedding(keras.layers.Layer):
         if training and self.type_dropout:
             vectors = drop_types(vectors, rows, self.type_dropout, seed)
         return ops.where(column == PADDING, ops.zeros((), dtype=vectors.dtype), vectors)
-
-    def _tuning_of(self, rows):
-        """What training adds to the vectors of these rows."""
-        numbers = rows - UNKNOWN
-        tuned = ops.logical_and(numbers > 0, numbers <= self.tuned_rows)
-        # Row 0, which is zero, for all others.
-        table = ops.pad(ops.convert_to_tensor(self.tuning), ((1, 0), (0, 0)))
-        return look_up_small(table, ops.where(tuned, numbers, 0))
 
     def compute_output_shape(self, input_shape):
         return (*input_shape, self.width)
@@ -98,5 +73,4 @@ class WordEmbedding(keras.layers.Layer):
             "width": self.width,
             "trainable_rows": self.trainable_rows,
             "type_dropout": self.type_dropout,
-            "tuned_rows": self.tuned_rows,
         }

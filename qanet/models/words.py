@@ -6,13 +6,10 @@ Importing this imports no Keras, see `qanet.models.registry`.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from qanet.settings import Count, Depth, Rate, Section, Size, SizeOrZero
+from qanet.settings import Depth, Rate, Section, Size, SizeOrZero
 
 if TYPE_CHECKING:
     import keras
-
-# Rows of the vector table before those of words: padding and unknown.
-RESERVED_ROWS = 2
 
 
 @dataclass(frozen=True)
@@ -60,8 +57,6 @@ class WordReaderConfig(Section):
         embedding_dropout: what these rates drop: single `elements` of the vectors, or
             whole `types`, a word or a character at all its places in the batch.
         dropout: dropout rate of every sub-layer.
-        tuned_words: of the given word vectors, those of so many of the commonest words
-            of training questions are trained further.
         question_match: also tell the encoder of each word whether the other text has
             it, and how often its own has (`qanet.layers.text_match`).
     """
@@ -77,7 +72,6 @@ class WordReaderConfig(Section):
     character_dropout: Rate = 0.05
     embedding_dropout: Literal["elements", "types"] = "elements"
     dropout: Rate = 0.1
-    tuned_words: Count = 0
     question_match: bool = False
 
 
@@ -134,9 +128,6 @@ def embed_words(
         type_rates, element_rates = none, rates
         seeds = []
 
-    tuned_rows = 0
-    if sizes.pretrained:
-        tuned_rows = min(config.tuned_words, sizes.rows - RESERVED_ROWS)
     characters = None
     if config.character_width:
         characters = {
@@ -152,7 +143,6 @@ def embed_words(
             "rows": sizes.rows,
             "width": sizes.width,
             "trainable_rows": not sizes.pretrained,
-            "tuned_rows": tuned_rows,
             "type_dropout": type_rates[0],
         },
         characters=characters,

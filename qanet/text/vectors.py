@@ -13,7 +13,6 @@ import math
 import os
 import re
 import zlib
-from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -116,28 +115,6 @@ def join_vectors(parts: Sequence[WordVectors]) -> WordVectors:
         rows = [row_of.get(word, row_of.get(word.lower(), 0)) for word in words]
         tables.append(part.table[[0] * RESERVED_ROWS + rows])
     return WordVectors(words, np.concatenate(tables, axis=1))
-
-
-def commonest_first(vectors: WordVectors, counts: Counter[str]) -> WordVectors:
-    """The same vectors, those of the words that occur most often first.
-
-    Args:
-        vectors: The vectors.
-        counts: How often words occur. One that has no vector counts for its lower case.
-
-    Returns:
-        Vectors in falling order of their counts; the others, which do not occur, keep
-        their order.
-    """
-    number_of = {word: number for number, word in enumerate(vectors.words)}
-    occurring: Counter[int] = Counter()
-    for word, count in counts.items():
-        number = number_of.get(word, number_of.get(word.lower()))
-        if number is not None:
-            occurring[number] += count
-    order = sorted(range(len(vectors.words)), key=lambda i: -occurring[i])
-    rows = [*range(RESERVED_ROWS), *(RESERVED_ROWS + number for number in order)]
-    return WordVectors([vectors.words[i] for i in order], vectors.table[rows])
 
 
 def load_vectors(

@@ -38,42 +38,6 @@ def test_pretrained_rows_are_frozen_and_the_unknown_word_is_trained(rng):
     np.testing.assert_array_equal(output[ROWS >= 2], table[ROWS[ROWS >= 2]])
 
 
-def test_tuned_rows_are_added_to_the_first_words_alone(randomise, gradients, call_with):
-    layer = WordEmbedding(6, 3, tuned_rows=2)
-    layer.build(ROWS.shape)
-    weights = randomise(layer)
-
-    output = ops.convert_to_numpy(layer(ROWS))
-
-    tuning = {2: weights["tuning"][0], 3: weights["tuning"][1]}
-    for position, row in np.ndenumerate(ROWS):
-        if row >= 2:
-            expected = weights["table"][row] + tuning.get(row, 0.0)
-            np.testing.assert_allclose(output[position], expected, atol=1e-6)
-    np.testing.assert_allclose(output[ROWS == 1], [weights["unknown"]] * 2, atol=1e-6)
-    assert not output[ROWS == 0].any()
-
-    def loss(*values):
-        return ops.sum(call_with(layer, values, ROWS))
-
-    names = [weight.name for weight in layer.trainable_variables]
-    values = [weights[name].astype("float32") for name in names]
-    learnt = dict(zip(names, gradients(loss, *values), strict=True))
-    # Row 2 stands twice, row 3 once.
-    np.testing.assert_allclose(learnt["tuning"], [[2.0] * 3, [1.0] * 3])
-
-
-def test_tuned_rows_begin_as_they_were_given(rng):
-    layer = WordEmbedding(6, 3, tuned_rows=4)
-    layer.build(ROWS.shape)
-    table = rng.normal(size=(6, 3)).astype("float32")
-    layer.load_table(table)
-
-    output = ops.convert_to_numpy(layer(ROWS))
-
-    np.testing.assert_array_equal(output[ROWS >= 2], table[ROWS[ROWS >= 2]])
-
-
 def test_null_word_row_learns_nothing(randomise, gradients, call_with):
     layer = WordEmbedding(5, 3, trainable_rows=True)
     layer.build(ROWS.shape)

@@ -60,9 +60,6 @@ def numpy_qanet(reference, weights, config, example):
     def embed(words, characters):
         table = weights["embedding/words/table"]
         unknown = weights["embedding/words/unknown"]
-        if config.tuned_words:
-            table = table.copy()
-            table[2 : 2 + config.tuned_words] += weights["embedding/words/tuning"]
         vectors = [unknown if word == 1 else table[word] for word in words]
         spelled = reference.character_embedding(
             characters,
@@ -132,7 +129,6 @@ def numpy_qanet(reference, weights, config, example):
         {"passes": 4, "highway_layers": 0},
         {"embedding_norm": False, "residual_scale": 1.0, "position_scale": 1.0},
         {"question_match": True, "dropout_everywhere": True},
-        {"tuned_words": 3},
     ],
     ids=str,
 )
@@ -157,8 +153,6 @@ def count_parameters(config, sizes):
     joined = sizes.width + spelled
 
     words = sizes.width + (0 if sizes.pretrained else sizes.rows * sizes.width)
-    if sizes.pretrained:
-        words += min(config.tuned_words, sizes.rows - 2) * sizes.width
     characters = sizes.characters * config.character_width
     if not config.character_width:
         joined = sizes.width
@@ -204,9 +198,7 @@ def count_parameters(config, sizes):
         ({"character_filters": 0, "highway_layers": 1, "final_norm": False}, False),
         ({"highway_before_projection": False, "position_per_block": True}, True),
         ({"model_encoder": {"blocks": 3, "convolutions": 0, "kernel_size": 4}}, True),
-        ({"question_match": True, "tuned_words": 4}, True),
-        ({"tuned_words": 1000}, True),
-        ({"tuned_words": 4}, False),
+        ({"question_match": True}, True),
         ({"attention": "context_to_query"}, True),
         ({"attention": "dcn"}, True),
         ({"heads": 0}, True),

@@ -1,7 +1,6 @@
 import gzip
 import math
 import os
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,6 @@ from qanet.errors import UserError
 from qanet.text import vectors as vectors_module
 from qanet.text.vectors import (
     WordVectors,
-    commonest_first,
     join_vectors,
     load_vectors,
     read_vectors,
@@ -108,23 +106,6 @@ def test_one_file_joined_is_itself():
     joined = join_vectors([vectors])
     assert joined.words == vectors.words
     np.testing.assert_array_equal(joined.table, vectors.table)
-
-
-def test_commonest_words_come_first():
-    vectors = vectors_of(rare=[1], What=[2], what=[3], of=[4], seldom=[5])
-    counts = Counter({"What": 2, "what": 1, "WHAT": 2, "Of": 9, "unheard": 99})
-
-    sorted_vectors = commonest_first(vectors, counts)
-
-    # "WHAT" has the vector of "what", and "Of" that of "of".
-    assert rows(sorted_vectors) == {
-        "of": [4],
-        "what": [3],
-        "What": [2],
-        "rare": [1],
-        "seldom": [5],
-    }
-    assert sorted_vectors.words == ["of", "what", "What", "rare", "seldom"]
 
 
 @pytest.mark.parametrize("word", ["\x85", "\u00a0", "a\u2028b", "a\rb", "a\tb"])
