@@ -2,13 +2,15 @@
 3.2, "exact match" and "token features")."""
 
 import keras
-import numpy as np
 from keras import ops
 
 from qanet.layers.look_up import PADDING, UNKNOWN
 
 # Characters that words of one stem share: "invent", "inventor", "invention".
 STEM = 5
+
+# Of the hash of a word; an odd number whose bits look random, as int32.
+MULTIPLIER = 0x9E3779B1 - 2**32
 
 
 @keras.saving.register_keras_serializable(package="qanet")
@@ -93,14 +95,9 @@ def _spelled(words, spelling, nothing):
     """
     legible = ops.all(spelling != UNKNOWN, axis=-1)
     # With an unknown character the row belongs to the spelling.
-    row = ops.where(legible, 0, words)
-    letters = ops.concatenate([row[:, :, None], spelling], axis=-1)
-    number = ops.sum(letters * _powers(letters.shape[-1]), axis=-1)
+    number = ops.where(legible, 0, words)
+    # Not a sum over an axis: ONNX Runtime's is wrong where 32 bits overflow.
+    for column in range(spelling.shape[-1]):
+        number = number * MULTIPLIER + spelling[:, :, column]
     known = (words != PADDING) & (legible | (words != UNKNOWN))
     return ops.where(known, number, nothing)
-
-
-def _powers(count):
-    """Powers of a large odd number, int32 as sums of it are: modulo 2**32."""
-    powers = [pow(0x9E3779B1, exponent, 2**32) for exponent in range(count)]
-    return np.array(powers, "uint32").astype("int32")
