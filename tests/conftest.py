@@ -14,9 +14,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-# Four devices on one processor, for the tests of distribution. Also in processes that
-# tests start; TensorFlow has no such variable, see `virtual_devices`.
-os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
+# Four devices on one processor, for the tests of distribution; TensorFlow has no such
+# variable, see `virtual_devices`. And programs as they come, for most are run a few
+# times. Both also in processes that tests start.
+os.environ.setdefault(
+    "XLA_FLAGS",
+    "--xla_force_host_platform_device_count=4 --xla_backend_optimization_level=0",
+)
 
 
 def pytest_configure(config):

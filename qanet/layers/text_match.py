@@ -94,8 +94,9 @@ def _spelled(words, spelling, nothing):
         Integers `(batch, length)`.
     """
     legible = ops.all(spelling != UNKNOWN, axis=-1)
-    # With an unknown character the row belongs to the spelling.
-    number = ops.where(legible, 0, words)
+    # With an unknown character the row belongs to the spelling. Never 0, which would
+    # stay 0 without characters and come to `nothing`.
+    number = ops.where(legible, 1, words)
     # Not a sum over an axis: ONNX Runtime's is wrong where 32 bits overflow.
     for column in range(spelling.shape[-1]):
         number = number * MULTIPLIER + spelling[:, :, column]

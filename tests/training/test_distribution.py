@@ -104,7 +104,8 @@ def alone(config, train):
         return train(make_distribution(config.distribution), monkeypatch)
 
 
-@pytest.mark.parametrize("replicas", [2, 4])
+# TensorFlow compiles the step once for each replica, JAX once for all of them.
+@pytest.mark.parametrize("replicas", [4 if ON_JAX else 2])
 def test_replicas_train_like_one_device(replicas, train, alone, monkeypatch):
     """Losses, averages and scores; dropout and stochastic depth are on."""
     distribution = over(replicas)
