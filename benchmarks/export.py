@@ -147,7 +147,7 @@ def parity(options: argparse.Namespace) -> dict:
     count = min(options.questions or len(examples), len(examples))
     chosen = np.arange(count) * len(examples) // count
     examples = [examples[i] for i in chosen]
-    features = build_features(examples)
+    features = build_features(examples, reader.vocabulary.tokens)
     with tempfile.TemporaryDirectory() as temporary:
         paths = export_forms(trained, Path(temporary), options.forms)
         expected = evaluate(reader, examples, features, progress="Keras")

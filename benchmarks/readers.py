@@ -42,10 +42,12 @@ def trained_parameters(model) -> int:
 
 def scores_of(reader: Reader, data: list[Example], adversarial: dict) -> dict:
     """Exact match and F1 on the data and on each adversarial set."""
-    result = evaluate(reader, data, build_features(data), progress="dev")
+    split = reader.vocabulary.tokens
+    result = evaluate(reader, data, build_features(data, split), progress="dev")
     scores = {"exact_match": result.metrics["exact_match"], "f1": result.metrics["f1"]}
     for name, examples in adversarial.items():
-        found = evaluate(reader, examples, build_features(examples), progress=name)
+        features = build_features(examples, split)
+        found = evaluate(reader, examples, features, progress=name)
         worst = adversarial_scores(examples, found.predictions)
         scores[name] = {"exact_match": worst["exact_match"], "f1": worst["f1"]}
     return scores
@@ -55,12 +57,13 @@ def speeds_of(models: dict[str, TrainedModel], data: list[Example]) -> dict[str,
     """Questions a second in batches, and seconds of a lone question, in turns."""
     step = max(1, len(data) // TOGETHER)
     together = data[::step][:TOGETHER]
-    features = build_features(together)
     calls = {}
     for name, model in models.items():
         batches, lone = Reader.of(model), Reader.of(model, as_they_come=True)
 
-        def read(reader=batches):
+        features = build_features(together, batches.vocabulary.tokens)
+
+        def read(reader=batches, features=features):
             evaluate(reader, together, features)
 
         def ask(reader=lone):

@@ -153,7 +153,7 @@ class Reader:
                         )
                 examples.append(Example(str(i), question, passage, ()))
             ends.append(len(examples))
-        features = build_features(examples)
+        features = build_features(examples, self.vocabulary.tokens)
         chosen = np.arange(len(examples))
         for example, length in zip(examples, features.question_lengths, strict=True):
             if length > READING_QUESTION:

@@ -115,10 +115,11 @@ def _read(options: argparse.Namespace, output: Path):
     from qanet.evaluation.evaluator import evaluate
     from qanet.reader import Reader
 
+    reader = Reader.load(options.model)
     result = evaluate(
-        Reader.load(options.model),
+        reader,
         examples,
-        build_features(examples),
+        build_features(examples, reader.vocabulary.tokens),
         top_k=20,
         progress="evaluating",
     )

@@ -6,7 +6,7 @@ they come from; `WordTable` says what a vocabulary makes of each number.
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,11 +16,14 @@ from qanet.console import log
 from qanet.datasets.squad import Example
 from qanet.errors import UserError
 from qanet.files import DamagedFile, pack_json, read_arrays, unpack_json, write_file
-from qanet.text.tokenizer import token_spans
+from qanet.text.tokenizer import words_of
 
 # Part of the cache key: raise it when the arrays or the tokenizer change.
 FORMAT = 2
 PADDING_WORD = ""
+
+# Splits a text: its tokens, and where they stand, in code points.
+Split = Callable[[str], tuple[list[str], list[tuple[int, int]]]]
 
 
 @dataclass(frozen=True)
@@ -81,10 +84,14 @@ class Features:
         return self.context_spans[begin:end]
 
 
-def build_features(examples: Sequence[Example]) -> Features:
+def build_features(examples: Sequence[Example], split: Split = words_of) -> Features:
     """Tokenises examples; examples that share a context share its tokens.
 
     A gold answer that begins or ends inside a token is snapped outward, and counted.
+
+    Args:
+        examples: what to tokenise.
+        split: splits a text, as the reader's text encoder does.
     """
     words = {PADDING_WORD: 0}
     contexts: dict[str, int] = {}
@@ -95,8 +102,8 @@ def build_features(examples: Sequence[Example]) -> Features:
     for example in examples:
         context = contexts.setdefault(example.context, len(contexts))
         if context == len(context_splits) - 1:
-            spans = token_spans(example.context)
-            context_words += _number(example.context, spans, words)
+            tokens, spans = split(example.context)
+            context_words += _number(tokens, words)
             context_spans += spans
             context_splits.append(len(context_words))
             bounds = np.array(spans, dtype=np.int32).reshape(-1, 2)
@@ -104,9 +111,7 @@ def build_features(examples: Sequence[Example]) -> Features:
             begin, end = context_splits[context : context + 2]
             bounds = np.array(context_spans[begin:end], dtype=np.int32).reshape(-1, 2)
         context_of.append(context)
-        question_words += _number(
-            example.question, token_spans(example.question), words
-        )
+        question_words += _number(split(example.question)[0], words)
         question_splits.append(len(question_words))
         start, end, exact = _answer_tokens(example, bounds)
         starts.append(start)
@@ -193,11 +198,9 @@ def cached_features(
         return features, False
 
 
-def _number(
-    text: str, spans: list[tuple[int, int]], words: dict[str, int]
-) -> list[int]:
-    """The numbers of a text's words; new words are added."""
-    return [words.setdefault(text[start:end], len(words)) for start, end in spans]
+def _number(tokens: list[str], words: dict[str, int]) -> list[int]:
+    """The numbers of tokens; new ones are added."""
+    return [words.setdefault(token, len(words)) for token in tokens]
 
 
 def _answer_tokens(example: Example, bounds: np.ndarray) -> tuple[int, int, bool]:

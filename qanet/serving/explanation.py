@@ -13,7 +13,6 @@ from qanet.datasets.windows import reading_windows
 from qanet.models.prediction import any_shape
 from qanet.models.registry import MODELS
 from qanet.run import TrainedModel
-from qanet.text.tokenizer import token_spans
 
 # Digits that are told of a probability.
 DIGITS = 4
@@ -73,13 +72,14 @@ class Explainer:
             question: the question.
             passage: the passage, of at most `READING_WINDOW` tokens.
         """
-        features = build_features([Example("", question, passage, ())])
+        split = self.vocabulary.tokens
+        features = build_features([Example("", question, passage, ())], split)
         windows = reading_windows(features, np.arange(1))
         table = self.vocabulary.table(features.words)
         (batch,) = plan_reading_any_shape(windows, features.question_lengths, 1)
         outputs = self.predict(BatchMaker(features, table, windows).inputs(batch))
-        passage_tokens = [list(span) for span in token_spans(passage)]
-        question_tokens = [list(span) for span in token_spans(question)]
+        passage_tokens = [list(span) for span in split(passage)[1]]
+        question_tokens = [list(span) for span in split(question)[1]]
         n, m = len(passage_tokens), len(question_tokens)
         # Before the tokens there may be "no answer".
         tokens = slice(-n, None)

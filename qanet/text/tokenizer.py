@@ -58,6 +58,12 @@ def tokenize(text: str) -> list[str]:
     return _token_pattern().findall(text)
 
 
+def words_of(text: str) -> tuple[list[str], list[tuple[int, int]]]:
+    """The tokens of a text, and where they stand."""
+    spans = token_spans(text)
+    return [text[start:end] for start, end in spans], spans
+
+
 def count_tokens(text: str) -> int:
     """How many tokens a text has; for long texts far faster than `tokenize`."""
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)

@@ -17,6 +17,7 @@ import numpy as np
 from qanet.errors import UserError
 from qanet.files import write_file, write_text
 from qanet.text.settings import VocabularyConfig
+from qanet.text.tokenizer import words_of
 from qanet.text.vectors import WordVectors
 
 PADDING = 0
@@ -79,6 +80,10 @@ class Vocabulary:
             characters_per_word=config.characters_per_word,
             vectors=table,
         )
+
+    def tokens(self, text: str) -> tuple[list[str], list[tuple[int, int]]]:
+        """The words of a text, and where they stand; not only those with a vector."""
+        return words_of(text)
 
     def row(self, word: str) -> int:
         """The row of a word's exact form, else of its lower case, else unknown."""
