@@ -221,11 +221,11 @@ def _string_parity(path: Path, examples: list[Example], wanted: list) -> dict:
 
 def _logit_difference(one: Reader, other: Reader, features, count: int) -> float:
     """Largest difference of a real token's logits in the first examples."""
-    windows = reading_windows(features, np.arange(count))
+    windows = reading_windows(features, np.arange(count), one.limits)
     maker = BatchMaker(features, one.vocabulary.table(features.words), windows)
     lengths = features.question_lengths[windows.examples]
     largest = 0.0
-    for batch in plan_reading(windows, lengths, one.config.data, 1):
+    for batch in plan_reading(windows, lengths, one.config.data, 1, one.limits.window):
         inputs = maker.inputs(batch)
         real = inputs["context_words"] != 0
         a, b = one.predict(inputs), other.predict(inputs)

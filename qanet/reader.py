@@ -21,7 +21,7 @@ from qanet.datasets.plans import (
     plan_reading_any_shape,
 )
 from qanet.datasets.squad import Example
-from qanet.datasets.windows import READING_QUESTION, Windows, reading_windows
+from qanet.datasets.windows import Windows, reading_windows
 from qanet.decoding import (
     Answer,
     Spans,
@@ -31,6 +31,7 @@ from qanet.decoding import (
     split_no_answer,
 )
 from qanet.errors import UserError
+from qanet.models.registry import MODELS
 from qanet.run import DEFAULT_THRESHOLD, Run, TrainedModel
 from qanet.text.vocabulary import Vocabulary
 
@@ -66,6 +67,7 @@ class Reader:
         self.config = config
         self.threshold = threshold
         self.any_shape = any_shape
+        self.limits = MODELS[config.model.name].limits
 
     @classmethod
     def load(cls, run: str | os.PathLike) -> Self:
@@ -111,7 +113,7 @@ class Reader:
 
         Raises:
             UserError: the question or a context is blank, there is no context, or the
-                question has more than `READING_QUESTION` tokens.
+                question has more than `limits.question` tokens.
         """
         (answers,) = self.answer_many([(question, context)], top_k)
         return answers[0] if top_k == 1 else answers
@@ -138,7 +140,7 @@ class Reader:
 
         Raises:
             UserError: a question or a context is blank, a pair has no context, or a
-                question has more than `READING_QUESTION` tokens.
+                question has more than `limits.question` tokens.
         """
         examples, ends = [], []
         for i, (question, context) in enumerate(pairs):
@@ -156,10 +158,10 @@ class Reader:
         features = build_features(examples, self.vocabulary.tokens)
         chosen = np.arange(len(examples))
         for example, length in zip(examples, features.question_lengths, strict=True):
-            if length > READING_QUESTION:
+            if length > self.limits.question:
                 raise UserError(
                     f"the question of pair {example.id} has {length} words and signs; "
-                    f"shorten it to at most {READING_QUESTION}"
+                    f"shorten it to at most {self.limits.question}"
                 )
         spans = self._spans(features, chosen, top_k, max_answer_tokens, progress)
         return [
@@ -215,7 +217,7 @@ class Reader:
         if not len(chosen):
             return []
         limit = max_answer_tokens or self.config.data.answer_limit
-        windows = reading_windows(features, chosen)
+        windows = reading_windows(features, chosen, self.limits)
         logits, no_answer = self._logits(features, windows, progress)
         firsts = np.searchsorted(windows.examples, chosen)
         ends = np.searchsorted(windows.examples, chosen, side="right")
@@ -237,7 +239,9 @@ class Reader:
             return plan_reading_any_shape(windows, questions, most)
         # The next power of two, so that few shapes are compiled.
         rows = min(1 << (len(windows) - 1).bit_length(), most)
-        return plan_reading(windows, questions, self.config.data, rows)
+        return plan_reading(
+            windows, questions, self.config.data, rows, self.limits.window
+        )
 
     def _logits(
         self, features: Features, windows: Windows, progress: str | None

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 import qanet
 from qanet.config import load_preset
-from qanet.datasets import windows
 from qanet.datasets.batches import BatchMaker
 from qanet.datasets.features import build_features
 from qanet.datasets.plans import PlannedBatch
 from qanet.datasets.squad import Example
+from qanet.datasets.windows import reading_windows
 from qanet.errors import UserError
+from qanet.models.limits import ReadingLimits
 from qanet.reader import Reader
 from qanet.text.tokenizer import tokenize
 from qanet.text.vocabulary import RESERVED, Vocabulary
@@ -213,7 +214,7 @@ def test_blank_question_or_context_is_a_users_mistake(word_reader, blank):
 def test_a_question_that_is_too_long_is_a_users_mistake(any_shape):
     model = WordModel()
     reader = Reader(model, VOCABULARY, reader_with(model).config, any_shape=any_shape)
-    long = "q " * windows.READING_QUESTION
+    long = "q " * 1000
     check_answers("some text", reader.answer_many([(long, "some text")])[0])
     model.shapes.clear()
     with pytest.raises(UserError, match=r"question of pair 1 has 1001 .* at most 1000"):
@@ -256,6 +257,11 @@ def test_many_pairs_equal_single_calls_with_a_trained_model(trained_reader):
         )
 
 
+def windows_of(size):
+    """Windows of so many tokens that overlap by half."""
+    return ReadingLimits(window=size, stride=size // 2)
+
+
 WORDS = st.sampled_from(["Rome", "Oslo", "in", "lives", "word", "x1", "y2", "."])
 
 
@@ -273,7 +279,7 @@ def test_long_context_has_the_answers_of_one_that_stands_in_one_window(
     context = " ".join(words)
     (whole,) = word_reader.answer_many([(QUESTION, context)], 5)
     with monkeypatch.context() as patch:
-        patch.setattr(windows, "READING_WINDOW", size)
+        patch.setattr(word_reader, "limits", windows_of(size))
         (windowed,) = word_reader.answer_many([(QUESTION, context)], 5)
     assert windowed == whole
 
@@ -285,13 +291,13 @@ def test_many_long_contexts_do_not_mix(word_reader, monkeypatch):
     ]
     pairs = [(QUESTION, context) for context in contexts]
     whole = word_reader.answer_many(pairs, 4)
-    monkeypatch.setattr(windows, "READING_WINDOW", 8)
+    monkeypatch.setattr(word_reader, "limits", windows_of(8))
     assert word_reader.answer_many(pairs, 4) == whole
 
 
-def test_each_token_is_read_where_it_is_most_central(monkeypatch):
-    monkeypatch.setattr(windows, "READING_WINDOW", 8)
+def test_each_token_is_read_where_it_is_most_central():
     reader = reader_with(CentralityModel(), answer_limit=1)
+    reader.limits = windows_of(8)
     # Windows of tokens 0-7, 4-11 and 8-13.
     answers = reader.answer(QUESTION, " ".join("abcdefghijklmn"), top_k=14)
     logits = {answer.start // 2: np.log(answer.score) / 2 for answer in answers}
@@ -300,10 +306,10 @@ def test_each_token_is_read_where_it_is_most_central(monkeypatch):
     np.testing.assert_allclose(actual - actual[0], expected, atol=1e-6)
 
 
-def test_no_batch_is_larger_than_configured_nor_any_window(monkeypatch):
-    monkeypatch.setattr(windows, "READING_WINDOW", 32)
+def test_no_batch_is_larger_than_configured_nor_any_window():
     model = WordModel()
     reader = reader_with(model, context_limit=16, buckets=(8, 16), question_limit=8)
+    reader.limits = windows_of(32)
     reader.answer(QUESTION, " ".join(f"w{i}" for i in range(5000)))
     size = reader.config.training.evaluation_batch_size
     assert set(model.shapes) == {(size, 32, 8)}
@@ -385,7 +391,7 @@ def test_no_answer_has_its_share_of_the_probability(word_reader):
 def sums_of_exponentials(context):
     """The sum of exp(start + end) over all spans of a short context."""
     features = build_features([Example("q", QUESTION, context, ())])
-    seen = windows.reading_windows(features, np.arange(1))
+    seen = reading_windows(features, np.arange(1), ReadingLimits())
     maker = BatchMaker(features, VOCABULARY.table(features.words), seen)
     batch = PlannedBatch(np.array([0]), seen.lengths[0], 8)
     outputs = WordModel()(maker.inputs(batch))
@@ -406,11 +412,11 @@ def test_the_threshold_decides(any_shape):
         assert (not two[0].text) == empty
 
 
-def test_there_is_no_answer_where_no_window_has_one(monkeypatch):
-    monkeypatch.setattr(windows, "READING_WINDOW", 8)
+def test_there_is_no_answer_where_no_window_has_one():
     # Windows of tokens 0-7 and 4-8: eight and five of them.
-    answers = doubting_reader().answer(QUESTION, "a b c d e f g h i", top_k=1000)
-    monkeypatch.undo()
+    reader = doubting_reader()
+    reader.limits = windows_of(8)
+    answers = reader.answer(QUESTION, "a b c d e f g h i", top_k=1000)
     alone = doubting_reader().answer(QUESTION, "a b c d e f g h", top_k=1000)
 
     def odds(answers):

@@ -67,7 +67,7 @@ def _run(options: argparse.Namespace) -> None:
 
 def _check_texts(options: argparse.Namespace, context: str) -> None:
     """Refuses what a reader would refuse, in the words of the command line."""
-    from qanet.datasets.windows import READING_QUESTION
+    from qanet.models.limits import ReadingLimits
     from qanet.text.tokenizer import count_tokens
 
     for option, text in (
@@ -77,10 +77,10 @@ def _check_texts(options: argparse.Namespace, context: str) -> None:
         if not text.strip():
             raise UserError(f"{option}: is blank; give some text")
     length = count_tokens(options.question)
-    if length > READING_QUESTION:
+    if length > ReadingLimits.question:
         raise UserError(
             f"--question: has {length:,} words and signs; shorten it to at most "
-            f"{READING_QUESTION:,}"
+            f"{ReadingLimits.question:,}"
         )
 
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from qanet.config import ORIGINAL, DataConfig
-from qanet.datasets.windows import READING_WINDOW, Windows
+from qanet.datasets.windows import Windows
 from qanet.errors import UserError
 
 # Pairs of tokens in a batch that is read, at most, to bound the memory: attention
 # within and between the texts holds numbers for each pair. One item is always read.
-READING_PAIRS = 8 * READING_WINDOW**2
+READING_PAIRS = 8 * 1000**2
 
 # Contexts are about equally long up to this ratio.
 ALIKE = 1.25
@@ -138,6 +138,7 @@ def plan_reading(
     question_lengths: np.ndarray,
     config: DataConfig,
     batch_size: int,
+    window: int,
 ) -> list[PlannedBatch]:
     """Batches that read every item once; the last of a shape is filled up.
 
@@ -149,9 +150,10 @@ def plan_reading(
         config: gives the buckets; longer texts get further ones, each of twice the
             size, so no text is cut.
         batch_size: items in a batch, at most; fewer where `READING_PAIRS` says so.
+        window: the longest window that there may be.
     """
-    context_buckets = _extend(config.buckets, READING_WINDOW)
-    context_buckets[-1] = max(config.buckets[-1], READING_WINDOW)
+    context_buckets = _extend(config.buckets, window)
+    context_buckets[-1] = max(config.buckets[-1], window)
     question_buckets = _extend((config.question_limit,), int(question_lengths.max()))
     shapes = np.stack(
         [

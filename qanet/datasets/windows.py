@@ -6,14 +6,7 @@ import numpy as np
 
 from qanet.config import DataConfig
 from qanet.datasets.features import Features
-
-# Evaluation reads contexts up to this many tokens whole and longer ones in windows
-# that overlap by half.
-READING_WINDOW = 1000
-
-# A question is read whole, so this alone bounds its memory, which grows with the square
-# of its length. No question that anyone asks is as long as a window of the context.
-READING_QUESTION = READING_WINDOW
+from qanet.models.limits import ReadingLimits
 
 
 @dataclass(frozen=True)
@@ -63,17 +56,18 @@ def training_windows(features: Features, config: DataConfig, seed: int) -> Windo
     return Windows(examples, offsets, np.minimum(lengths, limit))
 
 
-def reading_windows(features: Features, examples: np.ndarray) -> Windows:
+def reading_windows(
+    features: Features, examples: np.ndarray, limits: ReadingLimits
+) -> Windows:
     """Windows that cover the whole context of each of the given examples."""
-    stride = READING_WINDOW // 2
     windows = []
     for example in examples:
         length = features.context_length(example)
         offset = 0
         while True:
-            windows.append((example, offset, min(length - offset, READING_WINDOW)))
-            if offset + READING_WINDOW >= length:
+            windows.append((example, offset, min(length - offset, limits.window)))
+            if offset + limits.window >= length:
                 break
-            offset += stride
+            offset += limits.stride
     columns = np.array(windows, dtype=np.int64).reshape(-1, 3).T
     return Windows(*columns)

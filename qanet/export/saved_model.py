@@ -10,13 +10,12 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from qanet.datasets.plans import READING_PAIRS
-from qanet.datasets.windows import READING_QUESTION, READING_WINDOW
 from qanet.export.span_graph import best_spans
 from qanet.export.text_graph import Tokenizer, Tokens, Words, WordTable
+from qanet.models.limits import ReadingLimits
+from qanet.models.registry import MODELS
 from qanet.models.words import above_embedding, word_embedding
 from qanet.run import TrainedModel
-
-STRIDE = READING_WINDOW // 2
 
 
 class Windows(NamedTuple):
@@ -35,17 +34,18 @@ class Windows(NamedTuple):
     cuts: tf.Tensor
 
 
-def windows_of(counts: tf.Tensor) -> Windows:
-    """Windows that overlap by half over contexts of so many tokens `(texts,)`."""
-    items = 1 + tf.maximum(0, counts - READING_WINDOW + STRIDE - 1) // STRIDE
+def windows_of(counts: tf.Tensor, limits: ReadingLimits) -> Windows:
+    """Windows that overlap over contexts of so many tokens `(texts,)`."""
+    window, stride = limits.window, limits.stride
+    items = 1 + tf.maximum(0, counts - window + stride - 1) // stride
     texts = tf.repeat(tf.range(tf.size(counts)), items)
     number = tf.range(tf.size(texts)) - tf.gather(
         tf.cumsum(items, exclusive=True), texts
     )
-    offsets = number * STRIDE
-    lengths = tf.minimum(tf.gather(counts, texts) - offsets, READING_WINDOW)
+    offsets = number * stride
+    lengths = tf.minimum(tf.gather(counts, texts) - offsets, window)
     # A token's logits are those of the window that it is most central in.
-    overlap = READING_WINDOW - STRIDE
+    overlap = window - stride
     is_last = tf.equal(number, tf.gather(items, texts) - 1)
     cuts = tf.stack(
         [
@@ -68,7 +68,8 @@ class StringReader(tf.Module):
         super().__init__()
         # For `tensors`: what is saved holds its weights.
         self.model = trained.model
-        self.limit = trained.config.data.answer_limit
+        self.limits = MODELS[trained.config.model.name].limits
+        self.answer_limit = trained.config.data.answer_limit
         self.knows_no_answer = trained.config.data.no_answer
         self.threshold = trained.threshold
         self.tokenizer = Tokenizer()
@@ -103,14 +104,14 @@ class StringReader(tf.Module):
             [
                 tf.debugging.assert_less_equal(
                     questions.counts,
-                    READING_QUESTION,
-                    f"a question has more than {READING_QUESTION} words and signs",
+                    self.limits.question,
+                    f"a question has more than {self.limits.question} words and signs",
                 )
             ]
         ):
             logits, no_answer = self._logits(tokens, questions)
         first, last, score = best_spans(
-            logits, no_answer, tokens.counts, self.limit, self.threshold, top_k
+            logits, no_answer, tokens.counts, self.answer_limit, self.threshold, top_k
         )
         # Their places among the tokens of all contexts; where there is no span, any.
         found = first >= 0
@@ -141,7 +142,7 @@ class StringReader(tf.Module):
             Start and end logits of each token, `(tokens, 2)`, and logits of there
             being no answer, `(texts,)`.
         """
-        windows = windows_of(contexts.counts)
+        windows = windows_of(contexts.counts, self.limits)
         longest = tf.maximum(1, tf.reduce_max(tf.concat([windows.lengths, [1]], 0)))
         question = tf.reduce_max(tf.concat([questions.counts, [0]], 0))
         pairs = longest**2 + longest * question + question**2

@@ -6,7 +6,7 @@ the settings of all models, is checked before anybody waits for Keras.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from qanet.models.attention_over_attention import (
@@ -18,6 +18,7 @@ from qanet.models.attention_over_attention import (
     cloze_flops,
 )
 from qanet.models.bidaf import BiDAFConfig, bidaf_flops, build_bidaf
+from qanet.models.limits import ReadingLimits
 from qanet.models.qanet import QANetConfig, build_qanet, qanet_flops
 from qanet.models.slqa import SLQAConfig, build_slqa, slqa_flops
 from qanet.models.words import EmbeddingSizes
@@ -40,12 +41,14 @@ class Model:
         attention: the layer whose `weights_of(*inputs)` tells, as its first tensor
             `(batch, context_length, question_length)`, how each word of the context
             attends to the question; empty where there is none.
+        limits: how long texts it reads.
     """
 
     settings: type[Section]
     build: "Callable[[Section, EmbeddingSizes], keras.Model]"
     flops: Callable[[Section, EmbeddingSizes, int, int], int]
     attention: str = ""
+    limits: ReadingLimits = field(default_factory=ReadingLimits)
 
 
 MODELS = {

@@ -59,8 +59,9 @@ class Explainer:
 
     def __init__(self, trained: TrainedModel):
         self.vocabulary = trained.vocabulary
-        model = trained.model
-        layer = model.get_layer(MODELS[trained.config.model.name].attention)
+        model, entry = trained.model, MODELS[trained.config.model.name]
+        self.limits = entry.limits
+        layer = model.get_layer(entry.attention)
         attention = AttentionWeights(layer)(*layer.input)
         model = keras.Model(model.input, model.output | {"attention": attention})
         self.predict = any_shape(model) or model.predict_on_batch
@@ -70,11 +71,11 @@ class Explainer:
 
         Args:
             question: the question.
-            passage: the passage, of at most `READING_WINDOW` tokens.
+            passage: the passage, short enough to be read in one window.
         """
         split = self.vocabulary.tokens
         features = build_features([Example("", question, passage, ())], split)
-        windows = reading_windows(features, np.arange(1))
+        windows = reading_windows(features, np.arange(1), self.limits)
         table = self.vocabulary.table(features.words)
         (batch,) = plan_reading_any_shape(windows, features.question_lengths, 1)
         outputs = self.predict(BatchMaker(features, table, windows).inputs(batch))

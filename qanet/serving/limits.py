@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from qanet.datasets.windows import READING_QUESTION, READING_WINDOW
+from qanet.models.limits import ReadingLimits
 from qanet.serving.messages import Asked, Question
 from qanet.serving.refusals import RETRY, refusal
 from qanet.text.tokenizer import count_tokens
@@ -40,9 +40,9 @@ class Limits:
     passages: int = 64
     questions: int = 64
     pairs: int = 256
-    question_tokens: int = READING_QUESTION
+    question_tokens: int = ReadingLimits.question
     tokens: int = 200_000
-    explained_tokens: int = READING_WINDOW
+    explained_tokens: int = ReadingLimits.window
     top_k: int = 50
     answer_tokens: int = 100
     body_seconds: int = 10

@@ -15,6 +15,7 @@ from qanet.datasets.features import build_features
 from qanet.datasets.plans import NO_ITEM, PlannedBatch
 from qanet.datasets.squad import Example, Span
 from qanet.datasets.windows import Windows, reading_windows, training_windows
+from qanet.models.limits import ReadingLimits
 from qanet.text.vocabulary import Vocabulary, VocabularyConfig
 
 
@@ -248,7 +249,7 @@ def test_a_chunk_may_be_without_answers():
 def test_a_text_without_a_token_is_all_padding(question, context):
     """Invisible characters are not blank, so they come through."""
     features = build_features([Example("q", question, context, ())])
-    windows = reading_windows(features, np.array([0]))
+    windows = reading_windows(features, np.array([0]), ReadingLimits())
     maker = BatchMaker(features, vocabulary().table(features.words), windows)
     inputs = maker.inputs(PlannedBatch(np.array([0]), 4, 3))
     empty = "question" if question == "\u200b" else "context"

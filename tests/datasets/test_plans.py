@@ -20,11 +20,13 @@ from qanet.datasets.plans import (
     plan_training,
 )
 from qanet.datasets.windows import (
-    READING_QUESTION,
-    READING_WINDOW,
     reading_windows,
 )
 from qanet.errors import UserError
+from qanet.models.limits import ReadingLimits
+
+LIMITS = ReadingLimits()
+WINDOW = LIMITS.window
 
 
 def items_of(plan):
@@ -228,9 +230,9 @@ def test_questions_are_not_dropped_by_length_filters_and_missing_from_the_total(
         )
     ]
     features = build_features(examples)
-    windows = reading_windows(features, np.arange(len(examples)))
+    windows = reading_windows(features, np.arange(len(examples)), LIMITS)
     lengths = features.question_lengths[windows.examples]
-    plan = plan_reading(windows, lengths, config, batch_size=2)
+    plan = plan_reading(windows, lengths, config, 2, WINDOW)
     items = [item for item in items_of(plan) if item != NO_ITEM]
     read = {int(windows.examples[item]) for item in items}
     assert read == set(range(len(examples)))
@@ -239,8 +241,8 @@ def test_questions_are_not_dropped_by_length_filters_and_missing_from_the_total(
 # Tokens of contexts and of their questions.
 SIZES = st.lists(
     st.tuples(
-        st.integers(0, READING_WINDOW),
-        st.integers(0, 40) | st.integers(0, READING_QUESTION),
+        st.integers(0, WINDOW),
+        st.integers(0, 40) | st.integers(0, WINDOW),
     ),
     min_size=1,
     max_size=20,
@@ -263,7 +265,7 @@ def test_every_item_is_read_once_and_whole(sizes, batch_size, buckets):
     config = data_config(*buckets, question_limit=5, answer_limit=1)
     windows = windows_of(*(length for length, _ in sizes))
     question_lengths = np.array([length for _, length in sizes])
-    plan = plan_reading(windows, question_lengths, config, batch_size)
+    plan = plan_reading(windows, question_lengths, config, batch_size, WINDOW)
     items = items_of(plan)
     assert sorted(item for item in items if item != NO_ITEM) == list(range(len(sizes)))
     shapes = Counter()
@@ -284,12 +286,12 @@ def test_every_item_is_read_once_and_whole(sizes, batch_size, buckets):
 def test_texts_are_padded_little_and_to_few_lengths():
     config = data_config(100, 160, question_limit=20, answer_limit=5)
     lengths = [1, 100, 101, 160, 161, 320, 321, 640, 641, 1000]
-    plan = plan_reading(windows_of(*lengths), np.array([1] * 10), config, 1)
+    plan = plan_reading(windows_of(*lengths), np.array([1] * 10), config, 1, WINDOW)
     padded = {lengths[batch.items[0]]: batch.context_length for batch in plan}
     expected = [100, 100, 160, 160, 320, 320, 640, 640, 1000, 1000]
     assert padded == dict(zip(lengths, expected, strict=True))
     questions = [1, 20, 21, 40, 41]
-    plan = plan_reading(windows_of(*[5] * 5), np.array(questions), config, 1)
+    plan = plan_reading(windows_of(*[5] * 5), np.array(questions), config, 1, WINDOW)
     padded = {questions[batch.items[0]]: batch.question_length for batch in plan}
     assert padded == dict(zip(questions, [20, 20, 40, 40, 80], strict=True))
 
@@ -297,7 +299,9 @@ def test_texts_are_padded_little_and_to_few_lengths():
 def test_batches_of_long_texts_have_fewer_rows():
     config = data_config(100, 3000, question_limit=5, answer_limit=5)
     for length, rows in ((100, 40), (3000, 1)):
-        plan = plan_reading(windows_of(*[length] * 40), np.ones(40, int), config, 40)
+        plan = plan_reading(
+            windows_of(*[length] * 40), np.ones(40, int), config, 40, WINDOW
+        )
         assert {len(batch.items) for batch in plan} == {rows}
 
 
@@ -305,7 +309,7 @@ def test_shapes_that_fill_no_batch_are_joined():
     config = data_config(10, 20, question_limit=5, answer_limit=5)
     sizes = [(3, 5)] * 4 + [(15, 5)] * 2 + [(9, 6)] + [(15, 8)] + [(70, 5)]
     lengths, questions = zip(*sizes, strict=True)
-    plan = plan_reading(windows_of(*lengths), np.array(questions), config, 2)
+    plan = plan_reading(windows_of(*lengths), np.array(questions), config, 2, WINDOW)
     shapes = Counter((b.context_length, b.question_length) for b in plan)
     # One item each is left of three shapes; the longest is 80 x 10.
     assert shapes == {(10, 5): 2, (20, 5): 1, (80, 10): 2}
@@ -350,6 +354,7 @@ def test_long_questions_are_read_by_few_at_a_time(any_shape):
     if any_shape:
         plan = plan_reading_any_shape(windows, questions, 40)
     else:
-        plan = plan_reading(windows, questions, data_config(20, question_limit=9), 40)
+        config = data_config(20, question_limit=9)
+        plan = plan_reading(windows, questions, config, 40, WINDOW)
     assert len(plan) >= 5
     assert max(map(pairs_of, plan)) <= READING_PAIRS

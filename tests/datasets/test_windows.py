@@ -10,7 +10,10 @@ from made_examples import data_config, features_of
 
 from qanet.datasets.features import build_features
 from qanet.datasets.squad import Example, Span
-from qanet.datasets.windows import READING_WINDOW, reading_windows, training_windows
+from qanet.datasets.windows import reading_windows, training_windows
+from qanet.models.limits import ReadingLimits
+
+LIMITS = ReadingLimits()
 
 # Training.
 
@@ -116,25 +119,26 @@ def test_the_window_of_an_impossible_example_is_anywhere():
 
 @pytest.mark.parametrize("length", [1, 401, 999, 1000])
 def test_nothing_up_to_a_thousand_tokens_is_cut(length):
-    windows = reading_windows(features_of((length, None)), np.array([0]))
+    windows = reading_windows(features_of((length, None)), np.array([0]), LIMITS)
     assert windows.offsets.tolist() == [0]
     assert windows.lengths.tolist() == [length]
 
 
 @pytest.mark.parametrize("length", [1001, 1499, 1500, 1501, 2000, 3210])
 def test_a_longer_text_is_read_in_windows_that_overlap_by_half(length):
-    windows = reading_windows(features_of((3, None), (length, None)), np.array([0, 1]))
+    features = features_of((3, None), (length, None))
+    windows = reading_windows(features, np.array([0, 1]), LIMITS)
     assert windows.examples.tolist() == [0] + [1] * (len(windows) - 1)
     ends = windows.offsets + windows.lengths
     assert windows.offsets[1] == 0
     assert ends[-1] == length
-    assert (windows.lengths[1:-1] == READING_WINDOW).all()
-    assert (np.diff(windows.offsets[1:]) == READING_WINDOW // 2).all()
-    assert windows.lengths[-1] > READING_WINDOW // 2
+    assert (windows.lengths[1:-1] == LIMITS.window).all()
+    assert (np.diff(windows.offsets[1:]) == LIMITS.stride).all()
+    assert windows.lengths[-1] > LIMITS.stride
 
 
 def test_only_the_chosen_examples_are_read_in_their_order():
     features = features_of((3, None), (4, None), (5, None))
-    windows = reading_windows(features, np.array([2, 0]))
+    windows = reading_windows(features, np.array([2, 0]), LIMITS)
     assert windows.examples.tolist() == [2, 0]
     assert windows.lengths.tolist() == [5, 3]

@@ -1,16 +1,18 @@
 """Tests of qanet.export.saved_model: what it answers is what the reader answers."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from qanet.datasets import windows
 from qanet.datasets.features import build_features
 from qanet.datasets.squad import Example
 from qanet.decoding import decide
 from qanet.export import saved_model
+from qanet.models.limits import ReadingLimits
+from qanet.models.registry import MODELS
 from qanet.reader import Reader
 
 QUESTION = "Where does Zoë live?"
@@ -101,9 +103,9 @@ def served(door, tmp_path):
 def test_long_contexts_are_read_in_windows(name, request, monkeypatch):
     """Several windows a context, several batches of windows."""
     trained = request.getfixturevalue(name)
-    monkeypatch.setattr(windows, "READING_WINDOW", 20)
-    monkeypatch.setattr(saved_model, "READING_WINDOW", 20)
-    monkeypatch.setattr(saved_model, "STRIDE", 10)
+    name = trained.config.model.name
+    limits = ReadingLimits(window=20, stride=10)
+    monkeypatch.setitem(MODELS, name, replace(MODELS[name], limits=limits))
     monkeypatch.setattr(saved_model, "READING_PAIRS", 3 * 20**2)
     text = " ".join(f"Zoë{i} lives in Rome, Bo’{i} in Oslo." for i in range(12))
     words = text.split()

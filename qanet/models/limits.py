@@ -1,0 +1,21 @@
+"""How much a model reads at a time."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ReadingLimits:
+    """How long texts may be, in tokens, for a model to read them at once.
+
+    Attributes:
+        window: contexts of at most so many tokens are read whole, longer ones in
+            windows of this length.
+        stride: tokens from the begin of one window to that of the next.
+        question: the longest question. It is read whole, so this alone bounds its
+            memory, which grows with the square of its length. By default no question
+            that anyone asks is as long.
+    """
+
+    window: int = 1000
+    stride: int = 500
+    question: int = 1000
