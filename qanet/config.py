@@ -107,8 +107,8 @@ class LearningConfig(Section):
         warmup: shape of the warm-up; `logarithmic` is the paper's "inverse
             exponential" rise.
         decay: after warm-up, keep the rate (`constant`), let it fall to zero along a
-            `cosine`, or keep it and let it fall to zero on a straight line over the
-            last quarter of the steps (`trapezoid`).
+            `cosine` or on a straight line (`linear`), or keep it and let it fall to
+            zero on a straight line over the last quarter of the steps (`trapezoid`).
         optimizer: `adam`, `adamw`, `adamax` or `adadelta`.
         beta_1, beta_2, epsilon: the optimizer's constants; `beta_2` is also Adadelta's
             decay (rho).
@@ -129,7 +129,7 @@ class LearningConfig(Section):
     learning_rate: PositiveFloat = 1e-3
     warmup_steps: Count = 1000
     warmup: Literal["linear", "logarithmic"] = "linear"
-    decay: Literal["constant", "cosine", "trapezoid"] = "cosine"
+    decay: Literal["constant", "cosine", "linear", "trapezoid"] = "cosine"
     optimizer: Literal["adam", "adamw", "adamax", "adadelta"] = "adam"
     beta_1: Rate = 0.8
     beta_2: Rate = 0.999

@@ -33,7 +33,7 @@ from qanet.decoding import (
 from qanet.errors import UserError
 from qanet.models.registry import MODELS
 from qanet.run import DEFAULT_THRESHOLD, Run, TrainedModel
-from qanet.text.vocabulary import Vocabulary
+from qanet.text.encoders import TextEncoder
 
 # Computes a model's outputs from a batch of its inputs.
 Predict = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
@@ -57,7 +57,7 @@ class Reader:
     def __init__(
         self,
         predict: Predict,
-        vocabulary: Vocabulary,
+        vocabulary: TextEncoder,
         config: Config,
         threshold: float = DEFAULT_THRESHOLD,
         any_shape: bool = False,

@@ -27,14 +27,13 @@ from typing import TYPE_CHECKING, Any
 from qanet.config import Config
 from qanet.errors import UserError
 from qanet.files import DamagedFile, read_arrays, write_text
+from qanet.models.registry import MODELS
 from qanet.settings import Section, load_settings
-from qanet.text.vocabulary import Vocabulary
+from qanet.text.encoders import ENCODERS, TextEncoder
 from qanet.weights import assign_variables, save_variables, saved_variables
 
 if TYPE_CHECKING:
     import keras
-
-    from qanet.models.words import EmbeddingSizes
 
 # Weights stay in single precision, and so do softmax, norms, logits and loss.
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
@@ -56,7 +55,7 @@ class TrainedModel:
     """
 
     model: "keras.Model"
-    vocabulary: Vocabulary
+    vocabulary: TextEncoder
     config: Config
     threshold: float = DEFAULT_THRESHOLD
 
@@ -94,6 +93,10 @@ class RunDirectory:
         if not self.config_path.is_file():
             raise UserError(f"{self.directory}: {self.unknown}")
         return load_settings(self.config_path, self.settings)
+
+    def has_checkpoint(self) -> bool:
+        """Whether there is a state that a training can go on from."""
+        return any(self.checkpoint_directory.glob("step-*.npz"))
 
     def check_weights(self) -> None:
         """Raises `UserError` where there are no weights."""
@@ -152,9 +155,10 @@ class Run(RunDirectory):
         self.vocabulary_directory = self.directory / "vocabulary"
         self.no_answer_path = self.directory / "no_answer.json"
 
-    def load_vocabulary(self) -> Vocabulary:
+    def load_vocabulary(self) -> TextEncoder:
         """Reads the vocabulary; raises `UserError` where it is missing or damaged."""
-        return Vocabulary.load(self.vocabulary_directory)
+        encoder = ENCODERS[MODELS[self.load_config().model.name].text]
+        return encoder.load(self.vocabulary_directory)
 
     def load(self, precision: str | None = None) -> TrainedModel:
         """Rebuilds the model from the configuration and loads its best weights.
@@ -224,21 +228,9 @@ class Run(RunDirectory):
             ) from None
 
 
-def embedding_sizes(config: Config, vocabulary: Vocabulary) -> "EmbeddingSizes":
+def embedding_sizes(config: Config, vocabulary: TextEncoder) -> Any:
     """What the configured model must know of a vocabulary."""
-    from qanet.models.words import EmbeddingSizes
-
-    pretrained = vocabulary.vectors is not None
-    return EmbeddingSizes(
-        rows=len(vocabulary.words),
-        width=vocabulary.vectors.shape[1]
-        if pretrained
-        else config.vocabulary.word_width,
-        characters=len(vocabulary.characters),
-        characters_per_word=vocabulary.characters_per_word,
-        pretrained=pretrained,
-        lowercase=vocabulary.lowercase,
-    )
+    return MODELS[config.model.name].sizes(vocabulary, config.vocabulary)
 
 
 @contextlib.contextmanager
@@ -254,7 +246,7 @@ def precision(name: str) -> Iterator[None]:
         keras.config.set_dtype_policy(policy)
 
 
-def build_run_model(config: Config, vocabulary: Vocabulary) -> "keras.Model":
+def build_run_model(config: Config, vocabulary: TextEncoder) -> "keras.Model":
     """Builds the configured model on a vocabulary, with its frozen word vectors."""
     from qanet.models.registry import build_model
     from qanet.models.words import word_embedding
@@ -262,6 +254,6 @@ def build_run_model(config: Config, vocabulary: Vocabulary) -> "keras.Model":
     sizes = embedding_sizes(config, vocabulary)
     with precision(config.training.precision):
         model = build_model(config.model, sizes, config.data.no_answer)
-    if sizes.pretrained:
+    if vocabulary.vectors is not None:
         word_embedding(model).words.load_table(vocabulary.vectors.astype("float32"))
     return model

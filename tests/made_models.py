@@ -3,11 +3,21 @@
 import numpy as np
 from keras import ops
 
+from qanet.models.bert import PieceSizes
+from qanet.models.registry import MODELS
 from qanet.models.words import EmbeddingSizes
 
 SIZES = EmbeddingSizes(
     rows=9, width=6, characters=7, characters_per_word=5, pretrained=True
 )
+
+
+PIECE_SIZES = PieceSizes(pieces=9, cls=2, sep=3)
+
+
+def sizes_of(name):
+    """What a model of the registry is built on."""
+    return PIECE_SIZES if MODELS[name].text == "pieces" else SIZES
 
 
 def with_sizes(**changes):
@@ -37,6 +47,28 @@ def made_examples(rng):
             }
         )
     return result
+
+
+def made_pieces(rng):
+    """The same in word pieces."""
+    return [
+        {
+            f"{text}_pieces": rng.integers(1, PIECE_SIZES.pieces, length)
+            for text, length in (("context", n), ("question", m))
+        }
+        for n, m in ((4, 3), (6, 5), (1, 1))
+    ]
+
+
+def length_of(example, text):
+    """Tokens of one of its texts."""
+    return next(len(v) for name, v in example.items() if name.startswith(text))
+
+
+def real_context(inputs):
+    """Where the tokens of contexts are real, boolean `(batch, length)`."""
+    name = next(name for name in ("context_words", "context_pieces") if name in inputs)
+    return inputs[name] != 0
 
 
 def batch(examples, context_length=6, question_length=5):

@@ -84,6 +84,8 @@ def test_preset_names():
     assert preset_names() == [
         "aoa",
         "aoa-cloze",
+        "bert",
+        "bert-6",
         "bidaf",
         "qanet",
         "qanet-paper",
@@ -263,7 +265,7 @@ def test_a_setting_of_another_model_is_refused():
     assert ": model: qanet has no setting colour; " in refusal("model.colour=1")
 
 
-@pytest.mark.parametrize("name", ["bert", "[1]", "null", "{a: 1}"])
+@pytest.mark.parametrize("name", ["elmo", "[1]", "null", "{a: 1}"])
 def test_an_unknown_model_lists_the_known(name):
     message = refusal(f"model.name={name}")
     assert "there is no such model; choose one of qanet, bidaf" in message

@@ -43,11 +43,19 @@ def _run(options: argparse.Namespace) -> None:
         raise UserError(f"--output {options.output}: is there already; give a new one")
     check_directory(options.output)
     check_reader(options.model)
+
+    from qanet.models.registry import MODELS
+    from qanet.run import Run
+
+    name = Run(options.model).load_config().model.name
+    if options.format == "saved_model" and MODELS[name].text != "words":
+        raise UserError(
+            f"--format saved_model: {name} reads word pieces, which TensorFlow cannot "
+            "make of strings; give --format onnx or litert"
+        )
     load_keras()
 
     import keras
-
-    from qanet.run import Run
 
     if keras.backend.backend() != "tensorflow":
         raise UserError(

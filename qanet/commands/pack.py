@@ -45,6 +45,6 @@ def _run(options: argparse.Namespace) -> None:
     size = options.output.stat().st_size / 2**20
     say(
         f"{options.output}: {len(data.train):,} questions to train on, "
-        f"{len(data.dev):,} of dev, {len(data.vocabulary.words):,} words, "
+        f"{len(data.dev):,} of dev, {data.vocabulary.describe()}, "
         f"{size:.1f} MiB"
     )

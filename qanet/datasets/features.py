@@ -171,7 +171,10 @@ def join_features(parts: Sequence[Features]) -> Features:
 
 
 def cached_features(
-    examples: Sequence[Example], cache: Path | None
+    examples: Sequence[Example],
+    cache: Path | None,
+    split: Split = words_of,
+    key: str = "",
 ) -> tuple[Features, bool]:
     """Reads the features of these very examples from the cache, or builds them.
 
@@ -180,17 +183,19 @@ def cached_features(
     Args:
         examples: what to tokenise.
         cache: directory of the cache; `None` builds without one.
+        split: splits a text, as the reader's text encoder does.
+        key: tells this way of splitting from others.
 
     Returns:
         The features, and whether they came from the cache.
     """
     if cache is None:
-        return build_features(examples), False
-    path = cache / f"features-{_content_hash(examples)}.npz"
+        return build_features(examples, split), False
+    path = cache / f"features-{_content_hash(examples, key)}.npz"
     try:
         return _load(path), True
     except (OSError, DamagedFile):
-        features = build_features(examples)
+        features = build_features(examples, split)
         try:
             _save(features, path)
         except UserError as error:
@@ -222,8 +227,8 @@ def _answer_tokens(example: Example, bounds: np.ndarray) -> tuple[int, int, bool
     return -1, -1, True
 
 
-def _content_hash(examples: Sequence[Example]) -> str:
-    digest = hashlib.sha256(f"{FORMAT}".encode())
+def _content_hash(examples: Sequence[Example], key: str) -> str:
+    digest = hashlib.sha256(f"{FORMAT}{key}".encode())
     context = None
     for example in examples:
         if example.context is not context:

@@ -5,6 +5,7 @@ it holds what a training needs of its data and no more.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -29,6 +30,11 @@ from qanet.files import (
     unpack_json,
     write_file,
 )
+from qanet.models.pretrained import check_sizes
+from qanet.models.registry import MODELS
+from qanet.text.encoders import ENCODERS, TextEncoder
+from qanet.text.pieces import WordPieces
+from qanet.text.tokenizer import words_of
 from qanet.text.vectors import (
     WordVectors,
     join_vectors,
@@ -58,7 +64,7 @@ class TrainingData:
     sources: dict[str, int]
     dev_examples: list[Example]
     dev: Features
-    vocabulary: Vocabulary
+    vocabulary: TextEncoder
     counts: dict[str, dict[str, int]]
 
 
@@ -74,10 +80,12 @@ def check_files(config: Config) -> None:
     for file in [data.packed] if data.packed else files:
         with reading_text(file), open(file, "rb"):
             pass
+    if getattr(config.model, "pretrained", None):
+        check_sizes(config.model)
 
 
 def read_training_data(
-    config: Config, cache: Path, vocabulary: Vocabulary | None = None
+    config: Config, cache: Path, vocabulary: TextEncoder | None = None
 ) -> TrainingData:
     """Reads what the configuration names.
 
@@ -92,7 +100,7 @@ def read_training_data(
         UserError: a file cannot be read, or something is wrong in it.
     """
     if config.data.packed:
-        data = load_packed(config.data.packed)
+        data = load_packed(config.data.packed, MODELS[config.model.name].text)
         for name in config.data.mix.keys() - data.sources.keys():
             raise UserError(
                 f"{config.data.packed}: has no training set {name!r}, which data.mix "
@@ -103,15 +111,33 @@ def read_training_data(
     files = {"train": config.data.train, **config.data.augmented}
     for name, file in {**files, "dev": config.data.dev}.items():
         squad = load_examples(file, "dev" if name == "dev" else "train")
-        examples[name] = squad.examples
-        features[name], _ = cached_features(squad.examples, cache)
-        counts[name] = squad.counts | {"answers_snapped": features[name].snapped}
+        examples[name], counts[name] = squad.examples, squad.counts
+    if vocabulary is None and MODELS[config.model.name].text == "pieces":
+        vocabulary = make_pieces(config, [examples[name] for name in files])
+    split, key = (vocabulary.tokens, vocabulary.key) if vocabulary else (words_of, "")
+    for name in examples:
+        features[name], _ = cached_features(examples[name], cache, split, key)
+        counts[name] = counts[name] | {"answers_snapped": features[name].snapped}
     sources = {name: len(features[name]) for name in files}
     sources = {ORIGINAL: sources.pop("train"), **sources}
     train, dev = join_features([features[name] for name in files]), features["dev"]
     if vocabulary is None:
         vocabulary = build_vocabulary(config, train, dev, cache)
     return TrainingData(train, sources, examples["dev"], dev, vocabulary, counts)
+
+
+def make_pieces(config: Config, sets: Sequence[Sequence[Example]]) -> WordPieces:
+    """The word pieces of the pretrained model, or else those of the training sets.
+
+    Raises:
+        UserError: the model's file cannot be read, or is none.
+    """
+    if config.model.pretrained:
+        return WordPieces.load(Path(config.model.pretrained))
+    # Each context once, in order.
+    texts = dict.fromkeys(example.context for examples in sets for example in examples)
+    questions = [example.question for examples in sets for example in examples]
+    return WordPieces.train([*texts, *questions], config.vocabulary.pieces)
 
 
 def build_vocabulary(
@@ -182,8 +208,12 @@ def save_packed(path: Path, data: TrainingData) -> None:
     write_file(path, lambda file: np.savez_compressed(file, **arrays))
 
 
-def load_packed(path: str | Path) -> TrainingData:
+def load_packed(path: str | Path, text: str = "words") -> TrainingData:
     """Reads what `save_packed` wrote.
+
+    Args:
+        path: the file.
+        text: the text encoder of the model that is to be trained.
 
     Raises:
         UserError: the file cannot be read, is damaged or of another version.
@@ -192,9 +222,13 @@ def load_packed(path: str | Path) -> TrainingData:
         arrays = read_arrays(Path(path))
         if int(arrays["format"]) != FORMAT:
             raise ValueError("made by another version")
-        vocabulary = Vocabulary.from_fields(
-            unpack_json(arrays["vocabulary"]), lambda: arrays["vectors"]
-        )
+        fields = unpack_json(arrays["vocabulary"])
+        if text not in fields:
+            raise UserError(
+                f"{path}: packed for a model of other tokens than {text}; make it anew "
+                "with python -m qanet pack --preset and the model's preset"
+            )
+        vocabulary = ENCODERS[text].from_fields(fields, lambda: arrays["vectors"])
         train = from_arrays(
             {
                 name.removeprefix(TRAIN): array
@@ -221,5 +255,5 @@ def load_packed(path: str | Path) -> TrainingData:
             f"{path}: damaged, or not a file of this version; make it anew with "
             "python -m qanet pack"
         ) from None
-    dev = build_features(examples)
+    dev = build_features(examples, vocabulary.tokens)
     return TrainingData(train, sources, examples, dev, vocabulary, counts)

@@ -7,24 +7,28 @@ from qanet.layers.dropout import Dropout
 
 @keras.saving.register_keras_serializable(package="qanet")
 class FeedForward(keras.layers.Layer):
-    """relu(x W_1 + b_1) W_2 + b_2, at each position alone.
+    """activation(x W_1 + b_1) W_2 + b_2, at each position alone.
 
     Args:
         inner: size of the hidden layer.
         dropout: dropout rate of the hidden layer.
+        activation: Keras' name of the hidden layer's activation.
 
     Input and output: float tensor `(batch, length, width)`. The mask is not needed;
     it is accepted so that all sub-layers are called alike.
     """
 
-    def __init__(self, inner, dropout=0.0, **kwargs):
+    def __init__(self, inner, dropout=0.0, activation="relu", **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.inner = inner
         self.dropout = Dropout(dropout, name="dropout")
+        self.activation = activation
 
     def build(self, input_shape):
-        self.expand = keras.layers.Dense(self.inner, activation="relu", name="expand")
+        self.expand = keras.layers.Dense(
+            self.inner, activation=self.activation, name="expand"
+        )
         self.contract = keras.layers.Dense(input_shape[-1], name="contract")
         self.expand.build(input_shape)
         self.contract.build((*input_shape[:-1], self.inner))
@@ -40,4 +44,5 @@ class FeedForward(keras.layers.Layer):
             **super().get_config(),
             "inner": self.inner,
             "dropout": self.dropout.rate,
+            "activation": self.activation,
         }

@@ -7,7 +7,7 @@ the settings of all models, is checked before anybody waits for Keras.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from qanet.models.attention_over_attention import (
     AoAConfig,
@@ -17,11 +17,21 @@ from qanet.models.attention_over_attention import (
     build_cloze,
     cloze_flops,
 )
+from qanet.models.attention_weights import attention_of
+from qanet.models.bert import (
+    LIMITS,
+    BERTConfig,
+    bert_attention,
+    bert_flops,
+    build_bert,
+    piece_sizes,
+)
 from qanet.models.bidaf import BiDAFConfig, bidaf_flops, build_bidaf
 from qanet.models.limits import ReadingLimits
+from qanet.models.pretrained import load_pretrained
 from qanet.models.qanet import QANetConfig, build_qanet, qanet_flops
 from qanet.models.slqa import SLQAConfig, build_slqa, slqa_flops
-from qanet.models.words import EmbeddingSizes
+from qanet.models.words import word_sizes
 from qanet.settings import Section
 
 if TYPE_CHECKING:
@@ -34,61 +44,90 @@ class Model:
 
     Attributes:
         settings: its section of the configuration; `name` is its name here.
-        build: makes it from its settings and the vocabulary's sizes, with the inputs of
-            `qanet.models.inputs` and the outputs `start_logits` and `end_logits`,
+        build: makes it from its settings and the sizes of its tokens, with the inputs
+            of `qanet.models.inputs` and the outputs `start_logits` and `end_logits`,
             float32 `(batch, context_length)`.
         flops: counts the operations of a forward pass, see `forward_flops`.
-        attention: the layer whose `weights_of(*inputs)` tells, as its first tensor
-            `(batch, context_length, question_length)`, how each word of the context
-            attends to the question; empty where there is none.
+        attention: makes of the model a tensor `(batch, context_length,
+            question_length)`: how each token of the context attends to the question.
+        text: the text encoder that it reads, of `qanet.text.encoders`.
+        sizes: what it must know of that encoder, from the encoder and its settings.
         limits: how long texts it reads.
+        none_first: its logits are `(batch, 1 + context_length)`, that of no answer
+            first, whether it is asked for or not.
+        load_pretrained: gives a model the weights of its setting `pretrained`, before
+            it is trained; raises `UserError`.
     """
 
     settings: type[Section]
-    build: "Callable[[Section, EmbeddingSizes], keras.Model]"
-    flops: Callable[[Section, EmbeddingSizes, int, int], int]
-    attention: str = ""
+    build: "Callable[[Section, Any], keras.Model]"
+    flops: Callable[[Section, Any, int, int], int]
+    attention: "Callable[[keras.Model], keras.KerasTensor] | None" = None
+    text: str = "words"
+    sizes: Callable[[Any, Section], Any] = word_sizes
     limits: ReadingLimits = field(default_factory=ReadingLimits)
+    none_first: bool = False
+    load_pretrained: "Callable[[keras.Model, Section], None] | None" = None
 
 
 MODELS = {
     "qanet": Model(
-        QANetConfig, build_qanet, qanet_flops, attention="context_query_attention"
+        QANetConfig,
+        build_qanet,
+        qanet_flops,
+        attention=attention_of("context_query_attention"),
     ),
-    "bidaf": Model(BiDAFConfig, build_bidaf, bidaf_flops, attention="attention"),
-    "slqa": Model(SLQAConfig, build_slqa, slqa_flops, attention="co_attention"),
-    "aoa": Model(AoAConfig, build_aoa, aoa_flops, attention="attention"),
-    "aoa-cloze": Model(ClozeConfig, build_cloze, cloze_flops, attention="attention"),
+    "bidaf": Model(
+        BiDAFConfig, build_bidaf, bidaf_flops, attention=attention_of("attention")
+    ),
+    "slqa": Model(
+        SLQAConfig, build_slqa, slqa_flops, attention=attention_of("co_attention")
+    ),
+    "aoa": Model(AoAConfig, build_aoa, aoa_flops, attention=attention_of("attention")),
+    "aoa-cloze": Model(
+        ClozeConfig, build_cloze, cloze_flops, attention=attention_of("attention")
+    ),
+    "bert": Model(
+        BERTConfig,
+        build_bert,
+        bert_flops,
+        text="pieces",
+        sizes=piece_sizes,
+        limits=LIMITS,
+        none_first=True,
+        attention=bert_attention,
+        load_pretrained=load_pretrained,
+    ),
 }
 
 
-def build_model(
-    config: Section, sizes: EmbeddingSizes, no_answer: bool = False
-) -> "keras.Model":
+def build_model(config: Section, sizes: Any, no_answer: bool = False) -> "keras.Model":
     """Builds the model that `config.name` names, with untrained weights.
 
     Args:
         config: its settings.
-        sizes: sizes of the vocabulary.
+        sizes: as `Model.sizes` gives them.
         no_answer: whether it can say that the context does not answer. Then its logits
             are `(batch, 1 + context_length)`, see `NoAnswerLogit`.
     """
-    model = MODELS[config.name].build(config, sizes)
-    if not no_answer:
+    entry = MODELS[config.name]
+    model = entry.build(config, sizes)
+    if no_answer == entry.none_first:
         return model
     import keras
 
     from qanet.layers.no_answer import NoAnswerLogit
 
-    # In single precision, as logits are.
-    none = NoAnswerLogit(dtype="float32", name="no_answer")
-    outputs = {name: none(logits) for name, logits in model.output.items()}
+    if entry.none_first:
+        outputs = {name: logits[:, 1:] for name, logits in model.output.items()}
+    else:
+        # In single precision, as logits are.
+        none = NoAnswerLogit(dtype="float32", name="no_answer")
+        outputs = {name: none(logits) for name, logits in model.output.items()}
     return keras.Model(model.input, outputs, name=model.name)
 
 
-def forward_flops(
-    config: Section, sizes: EmbeddingSizes, context: int, question: int
-) -> int:
+def forward_flops(config: Section, sizes: Any, context: int, question: int) -> int:
     """Multiplications and additions of the products in one forward pass.
 
     Matrix products and convolutions count, 2 operations a multiply-add. What is not a
@@ -96,7 +135,7 @@ def forward_flops(
 
     Args:
         config: the model's settings.
-        sizes: sizes of its embeddings.
+        sizes: as `Model.sizes` gives them.
         context, question: tokens of one example, padding included.
     """
     return MODELS[config.name].flops(config, sizes, context, question)

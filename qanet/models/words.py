@@ -39,6 +39,24 @@ class EmbeddingSizes:
         return {"words": (), "characters": (self.characters_per_word,)}
 
 
+def word_sizes(vocabulary, config) -> EmbeddingSizes:
+    """What a model of words must know of them.
+
+    Args:
+        vocabulary: a `qanet.text.vocabulary.Vocabulary`.
+        config: settings of the vocabulary.
+    """
+    pretrained = vocabulary.vectors is not None
+    return EmbeddingSizes(
+        rows=len(vocabulary.words),
+        width=vocabulary.vectors.shape[1] if pretrained else config.word_width,
+        characters=len(vocabulary.characters),
+        characters_per_word=vocabulary.characters_per_word,
+        pretrained=pretrained,
+        lowercase=vocabulary.lowercase,
+    )
+
+
 class WordReaderConfig(Section):
     """Settings that all readers of words have. Defaults are the QANet paper's.
 

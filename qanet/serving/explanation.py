@@ -27,7 +27,7 @@ class Explanation:
         start, end: for each token of the passage the probability that the answer
             starts or ends there.
         attention: for each token of the passage, how it attends to each token of the
-            question (S_row of `ContextQueryAttention`).
+            question.
     """
 
     passage_tokens: list[list[int]]
@@ -35,19 +35,6 @@ class Explanation:
     start: list[float]
     end: list[float]
     attention: list[list[float]]
-
-
-class AttentionWeights(keras.layers.Layer):
-    """S_row of a `ContextQueryAttention`, from the same inputs."""
-
-    def __init__(self, attention: keras.layers.Layer):
-        super().__init__()
-        self.supports_masking = True
-        self.attention = attention
-
-    def call(self, *inputs):
-        rows, _ = self.attention.weights_of(*inputs)
-        return rows
 
 
 class Explainer:
@@ -61,9 +48,8 @@ class Explainer:
         self.vocabulary = trained.vocabulary
         model, entry = trained.model, MODELS[trained.config.model.name]
         self.limits = entry.limits
-        layer = model.get_layer(entry.attention)
-        attention = AttentionWeights(layer)(*layer.input)
-        model = keras.Model(model.input, model.output | {"attention": attention})
+        attention = {"attention": entry.attention(model)}
+        model = keras.Model(model.input, model.output | attention)
         self.predict = any_shape(model) or model.predict_on_batch
 
     def explain(self, question: str, passage: str) -> Explanation:

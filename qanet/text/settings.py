@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from pydantic import field_validator
+from pydantic import Field, field_validator
 
-from qanet.settings import Count, PositiveCount, Section, Size
+from qanet.settings import LARGEST, Count, PositiveCount, Section, Size
 
 
 class VocabularyConfig(Section):
-    """Words and characters.
+    """Words and characters, or word pieces.
 
     Attributes:
         vectors: files of pretrained word vectors, or one; a word's vectors of all files
@@ -20,6 +20,8 @@ class VocabularyConfig(Section):
             vector when no vectors are given.
         character_min_count: occurrences that earn a character a vector.
         characters_per_word: characters that a word is cut or padded to.
+        pieces: word pieces, at most, that are made of the training data for a reader
+            of word pieces that has none.
     """
 
     vectors: tuple[str, ...] = ()
@@ -28,6 +30,7 @@ class VocabularyConfig(Section):
     word_min_count: PositiveCount = 5
     character_min_count: PositiveCount = 50
     characters_per_word: Size = 16
+    pieces: int = Field(default=8000, ge=100, le=LARGEST)
 
     @field_validator("vectors", mode="before")
     @classmethod

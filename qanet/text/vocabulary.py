@@ -111,6 +111,11 @@ class Vocabulary:
             characters[i, : len(spelling)] = spelling
         return {"words": rows, "characters": characters}
 
+    @property
+    def key(self) -> str:
+        """Tells its way of splitting a text from others: there is one for words."""
+        return ""
+
     @cached_property
     def lowercase(self) -> tuple[int, ...]:
         """For each character the number of its lower case, or its own number."""
@@ -119,6 +124,10 @@ class Vocabulary:
             numbers.get(character.lower(), number)
             for number, character in enumerate(self.characters)
         )
+
+    def describe(self) -> str:
+        """What it holds, in words."""
+        return f"{len(self.words):,} word vectors, {len(self.characters):,} characters"
 
     def save(self, directory: Path) -> None:
         """Writes the vocabulary into a directory, which is made if need be."""

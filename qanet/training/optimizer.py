@@ -12,8 +12,8 @@ from keras import ops
 
 from qanet.config import TrainingConfig
 
-# The share of the steps over which a trapezoid falls to zero.
-FALLING = 0.25
+# The share of the steps over which a rate falls to zero on a straight line.
+FALLING = {"trapezoid": 0.25, "linear": 1.0}
 
 
 class LearningRate(keras.optimizers.schedules.LearningRateSchedule):
@@ -40,9 +40,11 @@ class LearningRate(keras.optimizers.schedules.LearningRateSchedule):
             left = max(config.steps - config.warmup_steps, 1)
             done = ops.clip((step - warmup) / left, 0.0, 1.0)
             rate = rate * 0.5 * (1.0 + ops.cos(math.pi * done))
-        elif config.decay == "trapezoid":
-            left = (config.steps + 1.0 - step) / (config.steps * FALLING)
-            rate = rate * ops.clip(left, 0.0, 1.0)
+        elif config.decay in FALLING:
+            falling = (config.steps + 1.0 - step) / (
+                FALLING[config.decay] * config.steps
+            )
+            rate = rate * ops.clip(falling, 0.0, 1.0)
         return rate
 
     def get_config(self):

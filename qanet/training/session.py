@@ -102,10 +102,7 @@ def _announce(data: TrainingData, trainer: Trainer) -> None:
     """Says what is about to be trained, and on what."""
     for split, counts in data.counts.items():
         log.info(f"{split}: {_describe(counts)}")
-    log.info(
-        f"vocabulary: {len(data.vocabulary.words):,} word vectors, "
-        f"{len(data.vocabulary.characters):,} characters"
-    )
+    log.info(f"vocabulary: {data.vocabulary.describe()}")
     if trainer.left_out:
         log.info(
             f"left out of training: {trainer.left_out:,} questions without an answer "

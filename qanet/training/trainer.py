@@ -10,7 +10,7 @@ from qanet.datasets.plans import PlannedBatch, plan_training
 from qanet.datasets.training_data import TrainingData
 from qanet.datasets.windows import training_windows
 from qanet.evaluation.evaluator import evaluate
-from qanet.models.registry import forward_flops
+from qanet.models.registry import MODELS, forward_flops
 from qanet.reader import Reader
 from qanet.run import Run, build_run_model, embedding_sizes
 from qanet.training.distribution import Distribution, check_share
@@ -44,6 +44,8 @@ class Trainer:
         self.replicas = distribution.replicas
         keras.utils.set_random_seed(training.seed)
         self.model = build_run_model(config, data.vocabulary)
+        if getattr(config.model, "pretrained", None) and not run.has_checkpoint():
+            MODELS[config.model.name].load_pretrained(self.model, config.model)
         self.sizes = embedding_sizes(config, data.vocabulary)
         self.reader = Reader(
             distribution.predictor(self.model), data.vocabulary, config

@@ -21,7 +21,7 @@ def test_the_words_of_the_data_are_kept_unless_told_otherwise(
     ):
         cli.main([str(argument) for argument in [*arguments, *options]])
         assert load_packed("data.npz").vocabulary.words[2:] == words
-        assert f"{2 + len(words)} words" in capsys.readouterr().out
+        assert f"{2 + len(words)} word vectors" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("place", ["file/new", "/proc/new", "/dev/null", "."])

