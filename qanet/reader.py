@@ -160,7 +160,8 @@ class Reader:
         for example, length in zip(examples, features.question_lengths, strict=True):
             if length > self.limits.question:
                 raise UserError(
-                    f"the question of pair {example.id} has {length} words and signs; "
+                    f"the question of pair {example.id} has {length} "
+                    f"{self.vocabulary.unit}; "
                     f"shorten it to at most {self.limits.question}"
                 )
         spans = self._spans(features, chosen, top_k, max_answer_tokens, progress)

@@ -115,6 +115,43 @@ def test_strings_in_a_saved_model_are_refused(run, tmp_path, refused):
     assert "onnx or litert" in error
 
 
+@pytest.mark.parametrize("lengths", [(12, 5), (31, 9), (1, 1)])
+def test_onnx_and_litert_give_the_logits(exported, run, rng, lengths):
+    model = run.load().model
+    inputs = {
+        f"{text}_pieces": rng.integers(1, 100, (1, length)).astype("int32")
+        for text, length in zip(("context", "question"), lengths, strict=True)
+    }
+    expected = model(inputs)
+    onnx, litert = exported
+    for found in (onnx(inputs), litert(inputs)):
+        for name, logits in expected.items():
+            np.testing.assert_allclose(found[name], logits, atol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def exported(run, tmp_path_factory):
+    """What reads each of the files."""
+    import onnxruntime
+    from ai_edge_litert.interpreter import Interpreter
+
+    from qanet.export import portable
+
+    directory = tmp_path_factory.mktemp("export")
+    trained = run.load()
+    portable.export_onnx(trained, directory)
+    portable.export_litert(trained, directory)
+    assert (directory / "vocab.txt").is_file()
+    session = onnxruntime.InferenceSession(directory / "model.onnx")
+    names = [output.name for output in session.get_outputs()]
+
+    def onnx(inputs):
+        return dict(zip(names, session.run(names, inputs), strict=True))
+
+    litert = Interpreter(str(directory / "model.tflite")).get_signature_runner()
+    return onnx, lambda inputs: litert(**inputs)
+
+
 @pytest.fixture
 def begun(config, tmp_path):
     """A trainer that begins with the public weights, and what it needs."""

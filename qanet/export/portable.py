@@ -44,9 +44,11 @@ def export_onnx(trained: TrainedModel, directory: Path) -> None:
     """Writes `model.onnx`, which reads batches of any size and length.
 
     Raises:
-        UserError: the library that converts to ONNX is not installed.
+        UserError: the library that converts to ONNX is not installed, or a part of the
+            model is not known to it.
     """
     try:
+        import onnx
         import tf2onnx  # noqa: F401
     except ImportError:
         raise UserError("ONNX files need tf2onnx: pip install 'qanet[onnx]'") from None
@@ -64,6 +66,12 @@ def export_onnx(trained: TrainedModel, directory: Path) -> None:
             input_signature=[inputs],
             opset_version=OPSET,
         )
+    try:
+        # The converter writes what it does not know as it is.
+        onnx.checker.check_model(str(directory / "model.onnx"))
+    except onnx.checker.ValidationError as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"--format onnx: cannot be converted: {reason}") from None
     trained.vocabulary.save_words(directory)
 
 

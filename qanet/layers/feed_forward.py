@@ -1,8 +1,20 @@
 """Position-wise feed-forward network (Vaswani et al., 2017, section 3.3)."""
 
 import keras
+from keras import ops
 
 from qanet.layers.dropout import Dropout
+
+
+def gelu(x):
+    """x Φ(x), Φ that of the normal distribution (Hendrycks and Gimpel, 2016).
+
+    Keras' own is an operation that ONNX does not have.
+    """
+    return 0.5 * x * (1.0 + ops.erf(x * 0.5**0.5))
+
+
+ACTIVATIONS = {"relu": ops.relu, "gelu": gelu}
 
 
 @keras.saving.register_keras_serializable(package="qanet")
@@ -12,7 +24,7 @@ class FeedForward(keras.layers.Layer):
     Args:
         inner: size of the hidden layer.
         dropout: dropout rate of the hidden layer.
-        activation: Keras' name of the hidden layer's activation.
+        activation: that of the hidden layer, one of `ACTIVATIONS`.
 
     Input and output: float tensor `(batch, length, width)`. The mask is not needed;
     it is accepted so that all sub-layers are called alike.
@@ -27,7 +39,7 @@ class FeedForward(keras.layers.Layer):
 
     def build(self, input_shape):
         self.expand = keras.layers.Dense(
-            self.inner, activation=self.activation, name="expand"
+            self.inner, activation=ACTIVATIONS[self.activation], name="expand"
         )
         self.contract = keras.layers.Dense(input_shape[-1], name="contract")
         self.expand.build(input_shape)

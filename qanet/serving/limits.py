@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from qanet.models.limits import ReadingLimits
 from qanet.serving.messages import Asked, Question
 from qanet.serving.refusals import RETRY, refusal
+from qanet.text.encoders import TextEncoder
 from qanet.text.tokenizer import count_tokens
 
 # What a client, who may not know what a token is, is told that it is.
@@ -25,10 +26,11 @@ class Limits:
         body_bytes: bytes of a request.
         passages, questions: of a request.
         pairs: questions times passages of a request.
-        question_tokens: tokens of a question.
+        question_tokens: the reader's tokens of a question.
         tokens: tokens that a request has the reader read, see `tokens_to_read`; of
             English these are a million characters, a long novel.
-        explained_tokens: tokens of a passage of which an answer is explained.
+        explained_tokens: the reader's tokens of a passage of which an answer is
+            explained.
         top_k: answers to a question.
         answer_tokens: tokens of an answer.
         body_seconds: time for a body to arrive; a slower one is refused with 408.
@@ -59,13 +61,16 @@ def tokens_to_read(question: Question) -> list[int]:
     ]
 
 
-def check_limits(question: Question, tokens: int, limits: Limits) -> None:
+def check_limits(
+    question: Question, tokens: int, limits: Limits, encoder: TextEncoder
+) -> None:
     """Refuses what asks for more than the limits with 422, naming the field.
 
     Args:
         question: the questions.
         tokens: the sum of their `tokens_to_read`.
         limits: the limits.
+        encoder: the reader's, whose tokens a question's limit counts.
     """
     passages, questions = len(question.passages), len(question.questions)
     pairs = "questions times passages"
@@ -73,21 +78,22 @@ def check_limits(question: Question, tokens: int, limits: Limits) -> None:
     _refuse_more("questions", questions, limits.questions)
     _refuse_more(pairs, passages * questions, limits.pairs)
     for number, text in enumerate(question.questions):
-        _refuse_more_tokens(f"questions.{number}", text, limits.question_tokens)
+        field = f"questions.{number}"
+        _refuse_more_tokens(field, text, limits.question_tokens, encoder)
     _refuse_more(pairs, tokens, limits.tokens, TOKENS)
     _refuse_more("top_k", question.top_k, limits.top_k)
     answer_tokens = question.max_answer_tokens or 1
     _refuse_more("max_answer_tokens", answer_tokens, limits.answer_tokens)
 
 
-def check_explained(asked: Asked, limits: Limits) -> None:
+def check_explained(asked: Asked, limits: Limits, encoder: TextEncoder) -> None:
     """Refuses a question or a passage that is too long to be explained with 422."""
-    _refuse_more_tokens("question", asked.question, limits.question_tokens)
-    _refuse_more_tokens("passage", asked.passage, limits.explained_tokens)
+    _refuse_more_tokens("question", asked.question, limits.question_tokens, encoder)
+    _refuse_more_tokens("passage", asked.passage, limits.explained_tokens, encoder)
 
 
-def _refuse_more_tokens(field: str, text: str, most: int) -> None:
-    _refuse_more(field, count_tokens(text), most, TOKENS)
+def _refuse_more_tokens(field: str, text: str, most: int, encoder: TextEncoder) -> None:
+    _refuse_more(field, encoder.count(text), most, f" {encoder.unit}")
 
 
 def _refuse_more(field: str, value: int, most: int, unit: str = "") -> None:

@@ -69,7 +69,7 @@ class Job(NamedTuple):
 def make_app(
     reader: Reader,
     model: TrainedModel | None = None,
-    limits: Limits = Limits(),
+    limits: Limits | None = None,
     batch_size: int = 32,
 ) -> FastAPI:
     """The application.
@@ -78,9 +78,13 @@ def make_app(
         reader: answers the questions.
         model: what the reader computes with, where that is at hand: if it offers its
             attention, answers are explained.
-        limits: what a client may ask.
+        limits: what a client may ask; by default as much as the reader reads at once.
         batch_size: the most questions that are read together.
     """
+
+    limits = limits or Limits(
+        question_tokens=reader.limits.question, explained_tokens=reader.limits.window
+    )
 
     def read(jobs):
         """Jobs with equal settings are read together."""
@@ -136,7 +140,7 @@ def make_app(
     async def answer(question: Question) -> Answers:
         """Answers questions over passages; each question is asked of all of them."""
         tokens = tokens_to_read(question)
-        check_limits(question, sum(tokens), limits)
+        check_limits(question, sum(tokens), limits, reader.vocabulary)
         settings = (question.top_k, question.max_answer_tokens)
         jobs = [
             Job((text, question.passages), settings, cost)
@@ -164,7 +168,7 @@ def make_app(
         """What the answer to one question on one short passage comes from."""
         if not explainer:
             raise HTTPException(404, "this reader does not tell why it answers so")
-        check_explained(asked, limits)
+        check_explained(asked, limits, reader.vocabulary)
         job = explaining.submit([(asked.question, asked.passage)])
         (explanation,) = await in_time(job, limits)
         return Explained(**vars(explanation))

@@ -16,14 +16,19 @@ class TextEncoder(Protocol):
     Attributes:
         vectors: frozen vectors that go into the model, float16 `(rows, width)`; `None`
             where there are none.
+        unit: what a user is told that tokens are.
         key: tells its way of splitting from others, for caches.
     """
 
     vectors: np.ndarray | None
+    unit: str
     key: str
 
     def tokens(self, text: str) -> tuple[list[str], list[tuple[int, int]]]:
         """The tokens of a text, and where they stand, in code points."""
+
+    def count(self, text: str) -> int:
+        """How many tokens a text has."""
 
     def table(self, tokens: Sequence[str]) -> dict[str, np.ndarray]:
         """Columns of int32 `(tokens, ...)`; the first token is padding, all 0."""

@@ -46,6 +46,7 @@ class WordPieces:
 
     # What a model makes of a piece is trained with it.
     vectors = None
+    unit = "word pieces"
 
     def __init__(self, pieces: Sequence[str]):
         self.pieces = list(pieces)
@@ -116,6 +117,11 @@ class WordPieces:
                 end += 1
             spans.append((start, end))
         return encoding.tokens, spans
+
+    def count(self, text: str) -> int:
+        """How many pieces a text has."""
+        encoding = self._tokenizer.encode(_clean(text), add_special_tokens=False)
+        return len(encoding.ids)
 
     def table(self, tokens: Sequence[str]) -> dict[str, np.ndarray]:
         """What a model sees of a list of tokens whose first entry is padding.

@@ -17,7 +17,7 @@ import numpy as np
 from qanet.errors import UserError
 from qanet.files import write_file, write_text
 from qanet.text.settings import VocabularyConfig
-from qanet.text.tokenizer import words_of
+from qanet.text.tokenizer import count_tokens, words_of
 from qanet.text.vectors import WordVectors
 
 PADDING = 0
@@ -85,6 +85,10 @@ class Vocabulary:
         """The words of a text, and where they stand; not only those with a vector."""
         return words_of(text)
 
+    def count(self, text: str) -> int:
+        """How many words a text has."""
+        return count_tokens(text)
+
     def row(self, word: str) -> int:
         """The row of a word's exact form, else of its lower case, else unknown."""
         row = self._row_of_word.get(word)
@@ -110,6 +114,11 @@ class Vocabulary:
             spelling = self.spell(word)
             characters[i, : len(spelling)] = spelling
         return {"words": rows, "characters": characters}
+
+    @property
+    def unit(self) -> str:
+        """What a user is told that tokens are."""
+        return "words and signs"
 
     @property
     def key(self) -> str:

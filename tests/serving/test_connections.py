@@ -11,9 +11,11 @@ from dataclasses import replace
 import pytest
 
 from qanet.decoding import Answer
+from qanet.models.limits import ReadingLimits
 from qanet.serving.connections import Connection
 from qanet.serving.limits import Limits
 from qanet.serving.server import make_app
+from qanet.text.vocabulary import RESERVED, Vocabulary
 
 ASKED = json.dumps({"questions": ["Who?"], "passages": ["Anna Kov in Rome."]})
 HEAD = (
@@ -24,6 +26,9 @@ HEAD = (
 
 class Ready:
     """A reader that answers at once."""
+
+    vocabulary = Vocabulary([*RESERVED], [*RESERVED], 1)
+    limits = ReadingLimits()
 
     def answer(self, question, context):
         return Answer("", 0, 0, 0.0)

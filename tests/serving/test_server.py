@@ -22,6 +22,7 @@ from qanet.serving.batching import Batcher
 from qanet.serving.limits import Limits
 from qanet.serving.server import make_app
 from qanet.text.tokenizer import token_spans
+from qanet.text.vocabulary import RESERVED, Vocabulary
 
 LIMITS = Limits(
     body_bytes=6000,
@@ -291,6 +292,8 @@ def test_other_addresses_and_methods(client):
 
 class Slow:
     """A reader whose answers wait; notes how many it was asked at a time."""
+
+    vocabulary = Vocabulary([*RESERVED], [*RESERVED], 1)
 
     def __init__(self):
         self.go_on = threading.Event()
