@@ -129,6 +129,14 @@ def build_bert(config: BERTConfig, sizes: PieceSizes) -> "keras.Model":
     return keras.Model(inputs, outputs, name="bert")
 
 
+def load_bert(model: "keras.Model", config: BERTConfig) -> None:
+    """See `qanet.models.pretrained.load_pretrained`."""
+    # Here, so that the configuration is read without NumPy.
+    from qanet.models.pretrained import load_pretrained
+
+    load_pretrained(model, config)
+
+
 def bert_attention(model: "keras.Model") -> "keras.KerasTensor":
     """The last block's, the mean of its heads; each row sums to at most one.
 

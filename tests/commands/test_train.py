@@ -42,7 +42,7 @@ def test_a_packed_data_set_goes_alone(refused, tmp_path, option):
         ("training.steps.more=3", "training.steps"),
         ("model=3", "model"),
         ("data.buckets=[", "data.buckets"),
-        ("training.decay=linear", "training.decay"),
+        ("training.decay=steep", "training.decay"),
         ("training.learning_rate=.nan", "training.learning_rate"),
     ],
 )

@@ -47,6 +47,12 @@ def test_trapezoid_keeps_the_rate_for_three_quarters_and_falls_to_zero():
     np.testing.assert_allclose(actual, expected, rtol=1e-6)
 
 
+def test_linear_falls_from_the_first_step_to_zero():
+    actual = rates(9, warmup_steps=2, steps=8, learning_rate=0.4, decay="linear")
+    expected = [0.2, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1, 0.05, 0.0]
+    np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-8)
+
+
 def test_constant_rate_stays_after_warm_up():
     schedule = LearningRate(
         TrainingConfig(warmup_steps=10, steps=100, decay="constant", learning_rate=0.5)
