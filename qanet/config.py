@@ -245,6 +245,17 @@ class Config(Section):
             )
         return kind.model_validate(value)
 
+    @model_validator(mode="after")
+    def _check_lengths(self) -> Self:
+        data, most = self.data, MODELS[self.model.name].limits.together
+        if most and data.context_limit + data.question_limit > most:
+            raise ValueError(
+                f"data.context_limit={data.context_limit} and data.question_limit="
+                f"{data.question_limit} come to more than {most}, which is all that "
+                f"{self.model.name} can read; lower one of them"
+            )
+        return self
+
     @field_validator("*", mode="before")
     @classmethod
     def _check_section(cls, value: Any) -> Any:

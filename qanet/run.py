@@ -94,10 +94,6 @@ class RunDirectory:
             raise UserError(f"{self.directory}: {self.unknown}")
         return load_settings(self.config_path, self.settings)
 
-    def has_checkpoint(self) -> bool:
-        """Whether there is a state that a training can go on from."""
-        return any(self.checkpoint_directory.glob("step-*.npz"))
-
     def check_weights(self) -> None:
         """Raises `UserError` where there are no weights."""
         if not self.weights_path.is_file():

@@ -251,6 +251,12 @@ def test_a_model_has_its_own_settings_and_defaults():
     assert type(stored.model) is BiDAFConfig
 
 
+def test_texts_longer_than_a_model_can_read_are_refused():
+    message = refusal("data.question_limit=193", preset="bert")
+    assert "data.context_limit=317 and data.question_limit=193 come to more" in message
+    load_preset("bert", ["data.question_limit=192"])
+
+
 def test_a_setting_that_was_taken_out_may_be_stored_where_it_changed_nothing():
     assert Config.model_validate({"model": {"tuned_words": 0}}) == Config()
     with pytest.raises(ValidationError, match="qanet has no setting tuned_words"):

@@ -80,7 +80,7 @@ def check_files(config: Config) -> None:
     for file in [data.packed] if data.packed else files:
         with reading_text(file), open(file, "rb"):
             pass
-    if getattr(config.model, "pretrained", None):
+    if MODELS[config.model.name].load_pretrained and config.model.pretrained:
         check_sizes(config.model)
 
 

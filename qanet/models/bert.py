@@ -17,8 +17,14 @@ if TYPE_CHECKING:
 # [CLS] and twice [SEP].
 SPECIAL = 3
 # The authors' windows: 384 pieces in all, of them at most 64 of the question, each 128
-# pieces after the one before. Of the 512 positions, the rest is left to long questions.
-LIMITS = ReadingLimits(window=384 - 64 - SPECIAL, stride=128, question=512 - (384 - 64))
+# pieces after the one before. Of the positions, the rest is left to long questions.
+POSITIONS = 512
+LIMITS = ReadingLimits(
+    window=384 - 64 - SPECIAL,
+    stride=128,
+    question=POSITIONS - (384 - 64),
+    together=POSITIONS - SPECIAL,
+)
 
 
 @dataclass(frozen=True)
@@ -81,10 +87,6 @@ class BERTConfig(Section):
         if self.width % self.heads:
             raise ValueError(f"heads={self.heads} does not divide width={self.width}")
         return self
-
-
-# All that can be read, which is also what public models have vectors for.
-POSITIONS = LIMITS.window + LIMITS.question + SPECIAL
 
 
 def build_bert(config: BERTConfig, sizes: PieceSizes) -> "keras.Model":

@@ -14,8 +14,11 @@ class ReadingLimits:
         question: the longest question. It is read whole, so this alone bounds its
             memory, which grows with the square of its length. By default no question
             that anyone asks is as long.
+        together: tokens of both texts together, at most; `None` where nothing but the
+            memory bounds them.
     """
 
     window: int = 1000
     stride: int = 500
     question: int = 1000
+    together: int | None = None

@@ -108,7 +108,7 @@ class WordPieces:
 
         Accents that follow their letter, which the library leaves out, are with it.
         """
-        encoding = self._tokenizer.encode(_clean(text), add_special_tokens=False)
+        encoding = self._encode(text)
         starts = [start for start, _ in encoding.offsets]
         spans = []
         following = [*starts, len(text)][1:]
@@ -120,8 +120,7 @@ class WordPieces:
 
     def count(self, text: str) -> int:
         """How many pieces a text has."""
-        encoding = self._tokenizer.encode(_clean(text), add_special_tokens=False)
-        return len(encoding.ids)
+        return len(self._encode(text).ids)
 
     def table(self, tokens: Sequence[str]) -> dict[str, np.ndarray]:
         """What a model sees of a list of tokens whose first entry is padding.
@@ -176,6 +175,9 @@ class WordPieces:
         if not isinstance(pieces, list) or not all(type(p) is str for p in pieces):
             raise ValueError("it must hold pieces")
         return cls(pieces)
+
+    def _encode(self, text: str):
+        return self._tokenizer.encode(_clean(text), add_special_tokens=False)
 
     @cached_property
     def _tokenizer(self):

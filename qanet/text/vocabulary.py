@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -45,6 +45,10 @@ class Vocabulary:
     characters: list[str]
     characters_per_word: int
     vectors: np.ndarray | None = None
+
+    # There is one way of splitting a text into words.
+    key: ClassVar[str] = ""
+    unit: ClassVar[str] = "words and signs"
 
     @classmethod
     def build(
@@ -114,16 +118,6 @@ class Vocabulary:
             spelling = self.spell(word)
             characters[i, : len(spelling)] = spelling
         return {"words": rows, "characters": characters}
-
-    @property
-    def unit(self) -> str:
-        """What a user is told that tokens are."""
-        return "words and signs"
-
-    @property
-    def key(self) -> str:
-        """Tells its way of splitting a text from others: there is one for words."""
-        return ""
 
     @cached_property
     def lowercase(self) -> tuple[int, ...]:

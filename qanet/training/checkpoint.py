@@ -42,7 +42,7 @@ def save_checkpoint(directory: Path, variables: Variables, progress: Progress) -
     state = pack_json(asdict(progress))
     path = directory / f"step-{progress.step:08d}.npz"
     save_variables(path, variables, progress=state)
-    for old in _checkpoints(directory)[KEPT:]:
+    for old in checkpoints(directory)[KEPT:]:
         old.unlink()
     # What a process that was killed while it wrote has left.
     for part in directory.glob(".step-*.tmp"):
@@ -59,7 +59,7 @@ def restore_checkpoint(directory: Path, variables: Variables) -> Progress | None
         UserError: there are checkpoints, and all of them are damaged or of another
             configuration. To start anew then would overwrite what the run has.
     """
-    paths = _checkpoints(directory)
+    paths = checkpoints(directory)
     for path in paths:
         try:
             arrays = read_arrays(path)
@@ -77,6 +77,6 @@ def restore_checkpoint(directory: Path, variables: Variables) -> Progress | None
     return None
 
 
-def _checkpoints(directory: Path) -> list[Path]:
-    """The newest first."""
+def checkpoints(directory: Path) -> list[Path]:
+    """The checkpoints of a directory, the newest first."""
     return sorted(directory.glob("step-*.npz"), reverse=True)

@@ -13,6 +13,7 @@ from qanet.evaluation.evaluator import evaluate
 from qanet.models.registry import MODELS, forward_flops
 from qanet.reader import Reader
 from qanet.run import Run, build_run_model, embedding_sizes
+from qanet.training.checkpoint import checkpoints
 from qanet.training.distribution import Distribution, check_share
 from qanet.training.learner import Learner, sum_of_losses
 from qanet.training.loop import Loop, Task
@@ -44,8 +45,13 @@ class Trainer:
         self.replicas = distribution.replicas
         keras.utils.set_random_seed(training.seed)
         self.model = build_run_model(config, data.vocabulary)
-        if getattr(config.model, "pretrained", None) and not run.has_checkpoint():
-            MODELS[config.model.name].load_pretrained(self.model, config.model)
+        load_pretrained = MODELS[config.model.name].load_pretrained
+        if (
+            load_pretrained
+            and config.model.pretrained
+            and not checkpoints(run.checkpoint_directory)
+        ):
+            load_pretrained(self.model, config.model)
         self.sizes = embedding_sizes(config, data.vocabulary)
         self.reader = Reader(
             distribution.predictor(self.model), data.vocabulary, config

@@ -19,8 +19,8 @@ SIZE = 7
 # Few letters, so that words meet; "?" stands for characters that are not known.
 WORDS = st.text("aAbBc?", max_size=SIZE)
 KNOWN = ["a", "A", "abc", "Abcab", "b?"]
-LENGTH = 7
-TEXTS = st.lists(st.sampled_from(KNOWN) | WORDS, max_size=LENGTH - 1)
+LENGTH = 6
+TEXTS = st.lists(st.sampled_from(KNOWN) | WORDS, max_size=LENGTH)
 
 
 def numbers(words, length):

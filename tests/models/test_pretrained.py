@@ -80,8 +80,7 @@ def original_name(name):
 @pytest.fixture
 def original(tmp_path):
     """The same model as its authors would have stored it."""
-    import tensorflow as tf
-
+    tf = pytest.importorskip("tensorflow")
     _, tensors = read_tensors(PUBLIC)
     variables = {"global_step": tf.Variable(7)}
     for name, value in tensors.items():
@@ -102,7 +101,6 @@ def original(tmp_path):
 
 
 def test_original_checkpoints_are_read_alike(original):
-    pytest.importorskip("tensorflow")
     found, expected = made(original), made(PUBLIC)
     for one, other in zip(found.weights, expected.weights, strict=True):
         # The pointer begins at random.

@@ -40,12 +40,12 @@ def main():
         num_hidden_layers=2,
         num_attention_heads=2,
         intermediate_size=12,
-        # Wide, so that every part shows in the states.
-        initializer_range=0.5,
     )
     model = BertModel(config).eval()
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, 0.0, 0.5)
+    # Wide, so that every part shows in the states.
+    for name, parameter in model.named_parameters():
+        is_scale = name.endswith("LayerNorm.weight")
+        torch.nn.init.normal_(parameter, float(is_scale), 0.2 if is_scale else 0.5)
     model.save_pretrained(HERE)
     (HERE / "vocab.txt").write_text("\n".join(PIECES) + "\n")
     model.config.first, model.config.separator = 2, 3
@@ -64,7 +64,7 @@ def main():
             # Of each state, the first numbers.
             "states": found[:, :6].tolist(),
         }
-    (HERE / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
+    (HERE / "expected.json").write_text(json.dumps(expected) + "\n")
 
 
 if __name__ == "__main__":
