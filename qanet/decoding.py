@@ -60,6 +60,18 @@ class Spans(NamedTuple):
     no_answer: float = -np.inf
 
 
+class ContextLogits(NamedTuple):
+    """What a model says of a whole context.
+
+    Attributes:
+        tokens: Start and end logits of its tokens, float `(2, tokens)`.
+        no_answer: Logit of there being no answer; -inf where the model cannot tell.
+    """
+
+    tokens: np.ndarray
+    no_answer: float = -np.inf
+
+
 # A context without a token.
 NO_SPANS = Spans([], -np.inf)
 
@@ -138,15 +150,18 @@ def split_no_answer(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return logits[:, :, 1:], logits[:, :, 0].sum(axis=1)
 
 
-def join_windows(logits: Sequence[np.ndarray], offsets: np.ndarray) -> np.ndarray:
+def join_windows(
+    logits: Sequence[np.ndarray], offsets: np.ndarray, no_answer: np.ndarray
+) -> ContextLogits:
     """Logits of a whole context, each token's from the window it is most central in.
+
+    There is no answer where no window has one.
 
     Args:
         logits: `(2, length)` for each window, in order.
         offsets: First token of each window, int `(windows,)`.
-
-    Returns:
-        Float array `(2, context tokens)`.
+        no_answer: Each window's logit of there being no answer; -inf where the model
+            cannot tell.
     """
     ends = offsets + [window.shape[1] for window in logits]
     parts = [logits[0]]
@@ -154,31 +169,23 @@ def join_windows(logits: Sequence[np.ndarray], offsets: np.ndarray) -> np.ndarra
         keep = overlap // 2
         parts[-1] = parts[-1][:, : parts[-1].shape[1] - (overlap - keep)]
         parts.append(window[:, keep:])
-    return np.concatenate(parts, axis=1)
+    return ContextLogits(np.concatenate(parts, axis=1), float(no_answer.min()))
 
 
-def spans_of_windows(
-    logits: Sequence[np.ndarray],
-    offsets: np.ndarray,
-    no_answer: np.ndarray,
-    max_answer_tokens: int,
-    top_k: int,
+def spans_of_context(
+    logits: ContextLogits, max_answer_tokens: int, top_k: int
 ) -> Spans:
-    """The best spans of a context that was read in windows.
+    """The best spans of a context.
 
     Args:
-        logits: `(2, length)` for each window, in order.
-        offsets: First token of each window, int `(windows,)`.
-        no_answer: Each window's logit of there being no answer; -inf where the model
-            cannot tell.
+        logits: What a model says of it.
         max_answer_tokens: The most tokens a span may have.
         top_k: How many spans to return.
     """
-    starts, ends = join_windows(logits, offsets)
+    starts, ends = logits.tokens
     # Without a token: nothing but white space and control characters.
     found = best_spans(starts, ends, max_answer_tokens, top_k) if len(starts) else None
-    # There is none where no window has one.
-    return (found or NO_SPANS)._replace(no_answer=no_answer.min())
+    return (found or NO_SPANS)._replace(no_answer=logits.no_answer)
 
 
 def rank_answers(

@@ -24,10 +24,11 @@ from qanet.datasets.squad import Example
 from qanet.datasets.windows import Windows, reading_windows
 from qanet.decoding import (
     Answer,
-    Spans,
+    ContextLogits,
     decide,
+    join_windows,
     rank_answers,
-    spans_of_windows,
+    spans_of_context,
     split_no_answer,
 )
 from qanet.errors import UserError
@@ -156,7 +157,6 @@ class Reader:
                 examples.append(Example(str(i), question, passage, ()))
             ends.append(len(examples))
         features = build_features(examples, self.vocabulary.tokens)
-        chosen = np.arange(len(examples))
         for example, length in zip(examples, features.question_lengths, strict=True):
             if length > self.limits.question:
                 raise UserError(
@@ -164,7 +164,11 @@ class Reader:
                     f"{self.vocabulary.unit}; "
                     f"shorten it to at most {self.limits.question}"
                 )
-        spans = self._spans(features, chosen, top_k, max_answer_tokens, progress)
+        limit = max_answer_tokens or self.config.data.answer_limit
+        spans = [
+            spans_of_context(logits, limit, top_k)
+            for logits in self.logits(examples, features, progress=progress)
+        ]
         return [
             decide(
                 rank_answers(
@@ -200,35 +204,44 @@ class Reader:
         """
         if chosen is None:
             chosen = np.arange(len(examples))
-        spans = self._spans(features, chosen, top_k, progress=progress)
+        limit = self.config.data.answer_limit
+        logits = self.logits(examples, features, chosen, progress)
         return [
-            rank_answers([examples[i].context], [features.spans_of(i)], [found], top_k)
-            for i, found in zip(chosen, spans, strict=True)
+            rank_answers(
+                [examples[i].context],
+                [features.spans_of(i)],
+                [spans_of_context(of_context, limit, top_k)],
+                top_k,
+            )
+            for i, of_context in zip(chosen, logits, strict=True)
         ]
 
-    def _spans(
+    def logits(
         self,
+        examples: Sequence[Example],
         features: Features,
-        chosen: np.ndarray,
-        top_k: int,
-        max_answer_tokens: int | None = None,
+        chosen: np.ndarray | None = None,
         progress: str | None = None,
-    ) -> list[Spans]:
-        """The best spans of each chosen example."""
+    ) -> list[ContextLogits]:
+        """What the model says of the context of each chosen example.
+
+        Args:
+            examples: the examples that `features` was built from.
+            features: their tokens.
+            chosen: indices of the examples to read, rising; all by default.
+            progress: label of a progress bar; none by default.
+        """
+        if chosen is None:
+            chosen = np.arange(len(examples))
         if not len(chosen):
             return []
-        limit = max_answer_tokens or self.config.data.answer_limit
         windows = reading_windows(features, chosen, self.limits)
-        logits, no_answer = self._logits(features, windows, progress)
+        logits, no_answer = self._window_logits(features, windows, progress)
         firsts = np.searchsorted(windows.examples, chosen)
         ends = np.searchsorted(windows.examples, chosen, side="right")
         return [
-            spans_of_windows(
-                logits[first:end],
-                windows.offsets[first:end],
-                no_answer[first:end],
-                limit,
-                top_k,
+            join_windows(
+                logits[first:end], windows.offsets[first:end], no_answer[first:end]
             )
             for first, end in zip(firsts, ends, strict=True)
         ]
@@ -244,7 +257,7 @@ class Reader:
             windows, questions, self.config.data, rows, self.limits.window
         )
 
-    def _logits(
+    def _window_logits(
         self, features: Features, windows: Windows, progress: str | None
     ) -> tuple[list[np.ndarray], np.ndarray]:
         """What the model says of each item.

@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 from qanet.decoding import (
     NO_SPANS,
     Answer,
+    ContextLogits,
     Span,
     Spans,
     best_spans,
     decide,
     join_windows,
     rank_answers,
-    spans_of_windows,
+    spans_of_context,
     split_no_answer,
 )
 
@@ -255,7 +256,7 @@ def test_a_token_is_told_by_the_window_it_is_most_central_in(cut):
     told = [np.array([[i] * size, range(size)]) for i, (_, size) in enumerate(places)]
     offsets = np.array([offset for offset, _ in places])
 
-    window, place = join_windows(told, offsets)
+    window, place = join_windows(told, offsets, np.full(len(places), -np.inf)).tokens
 
     assert len(window) == length
     for token in range(length):
@@ -280,12 +281,12 @@ def test_no_answer_is_split_off():
 
 def test_there_is_no_answer_where_no_window_has_one():
     logits = [np.array([[0.0, 3.0], [1.0, 2.0]]), np.array([[5.0], [4.0]])]
-    found = spans_of_windows(logits, np.array([0, 2]), np.array([7.0, -1.0]), 3, 2)
+    joined = join_windows(logits, np.array([0, 2]), np.array([7.0, -1.0]))
+    found = spans_of_context(joined, 3, 2)
     whole = best_spans(np.array([0.0, 3.0, 5.0]), np.array([1.0, 2.0, 4.0]), 3, 2)
     assert found == whole._replace(no_answer=-1.0)
 
 
 def test_a_context_without_a_token_has_no_spans():
-    empty = [np.zeros((2, 0))]
-    found = spans_of_windows(empty, np.array([0]), np.array([2.0]), 30, 5)
+    found = spans_of_context(ContextLogits(np.zeros((2, 0)), 2.0), 30, 5)
     assert found == NO_SPANS._replace(no_answer=2.0)
