@@ -23,6 +23,7 @@ from qanet.commands import (
     pack,
     serve,
     settings,
+    teach,
     translate,
 )
 from qanet.commands import evaluate as evaluate_command
@@ -63,7 +64,17 @@ def make_parser(script: str | None = None) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="name")
     for command in (train_command, evaluate_command):
         command.add_parser(commands, script)
-    for command in (answer, serve, export, pack, augment, cloze, translate, settings):
+    for command in (
+        answer,
+        serve,
+        export,
+        pack,
+        augment,
+        cloze,
+        teach,
+        translate,
+        settings,
+    ):
         command.add_parser(commands)
     return parser
 

@@ -26,6 +26,7 @@ from qanet.settings import (
     PositiveCount,
     Rate,
     Section,
+    Share,
     Size,
     configure,
 )
@@ -150,6 +151,11 @@ class TrainingConfig(LearningConfig):
         batch_size: questions in a step.
         label_noise: probability that an answer whose words stand several times in its
             context was marked at a wrong place; the loss allows for it.
+        teacher: soft targets to learn from beside the marked answers, a file that
+            `python -m qanet teach` made of the same `data.train`.
+        teacher_share: the teacher's share of the loss.
+        temperature: what the logits of teacher and student are divided by where they
+            are compared; above 1 the teacher's second thoughts count more.
         evaluation_questions: questions of dev, evenly spread, that the evaluations
             in training read; 0 reads all. The final evaluation always reads all.
         evaluation_batch_size: questions in a batch of evaluation.
@@ -158,6 +164,9 @@ class TrainingConfig(LearningConfig):
 
     batch_size: Size = 32
     label_noise: Rate = 0.0
+    teacher: str | None = None
+    teacher_share: Share = 0.5
+    temperature: PositiveFloat = 2.0
     evaluation_questions: Count = 0
     evaluation_batch_size: Size = 32
     precision: Literal["float32", "bfloat16"] = "float32"

@@ -157,13 +157,6 @@ class Reader:
                 examples.append(Example(str(i), question, passage, ()))
             ends.append(len(examples))
         features = build_features(examples, self.vocabulary.tokens)
-        for example, length in zip(examples, features.question_lengths, strict=True):
-            if length > self.limits.question:
-                raise UserError(
-                    f"the question of pair {example.id} has {length} "
-                    f"{self.vocabulary.unit}; "
-                    f"shorten it to at most {self.limits.question}"
-                )
         limit = max_answer_tokens or self.config.data.answer_limit
         spans = [
             spans_of_context(logits, limit, top_k)
@@ -230,11 +223,15 @@ class Reader:
             features: their tokens.
             chosen: indices of the examples to read, rising; all by default.
             progress: label of a progress bar; none by default.
+
+        Raises:
+            UserError: a question has more than `limits.question` tokens.
         """
         if chosen is None:
             chosen = np.arange(len(examples))
         if not len(chosen):
             return []
+        self._check_questions(examples, features, chosen)
         windows = reading_windows(features, chosen, self.limits)
         logits, no_answer = self._window_logits(features, windows, progress)
         firsts = np.searchsorted(windows.examples, chosen)
@@ -245,6 +242,17 @@ class Reader:
             )
             for first, end in zip(firsts, ends, strict=True)
         ]
+
+    def _check_questions(
+        self, examples: Sequence[Example], features: Features, chosen: np.ndarray
+    ) -> None:
+        lengths = features.question_lengths[chosen]
+        for example in chosen[lengths > self.limits.question]:
+            raise UserError(
+                f"question {examples[example].id} has "
+                f"{features.question_lengths[example]} {self.vocabulary.unit}; "
+                f"shorten it to at most {self.limits.question}"
+            )
 
     def _plan(self, features: Features, windows: Windows) -> list[PlannedBatch]:
         questions = features.question_lengths[windows.examples]

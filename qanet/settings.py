@@ -29,6 +29,7 @@ Depth = Annotated[NonNegativeInt, Field(le=100)]
 Count = Annotated[NonNegativeInt, Field(le=LARGEST)]
 PositiveCount = Annotated[PositiveInt, Field(le=LARGEST)]
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Probability = Annotated[float, Field(gt=0.0, le=1.0)]
 
 

@@ -217,7 +217,7 @@ def test_a_question_that_is_too_long_is_a_users_mistake(any_shape):
     long = "q " * 1000
     check_answers("some text", reader.answer_many([(long, "some text")])[0])
     model.shapes.clear()
-    with pytest.raises(UserError, match=r"question of pair 1 has 1001 .* at most 1000"):
+    with pytest.raises(UserError, match=r"question 1 has 1001 .* at most 1000"):
         reader.answer_many([("what?", "text"), (long + "?", ["text", "more"])])
     assert not model.shapes
 

@@ -23,7 +23,11 @@ def add_parser(commands, prog: str | None = None) -> None:
     )
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument(
-        "--model", type=Path, metavar="RUN_DIR", help="directory that train.py made"
+        "--model",
+        type=Path,
+        nargs="+",
+        metavar="RUN_DIR",
+        help="directory that train.py made; the probabilities of several are averaged",
     )
     source.add_argument(
         "--predictions",
@@ -44,8 +48,9 @@ def add_parser(commands, prog: str | None = None) -> None:
         metavar="DIR",
         help="where predictions.json, nbest.json, metrics.json and, for readers that "
         "know it, the probabilities of no answer, na_prob.json, go (default: "
-        "evaluation/DATA in the run directory, with the name of the data); with "
-        "--predictions, where the report goes (default: beside the predictions)",
+        "evaluation/DATA in the run directory, with the name of the data); of several "
+        "readers it must be given; with --predictions, where the report goes (default: "
+        "beside the predictions)",
     )
     parser.add_argument(
         "--report",
@@ -66,11 +71,18 @@ def run(options: argparse.Namespace) -> None:
         output = options.output or options.predictions.parent
         examples, predictions, metrics = _take(options, output)
     else:
-        output = options.output or options.model / "evaluation" / _name(options.data)
+        output = options.output or _default_output(options)
         examples, predictions, metrics = _read(options, output)
     if options.report:
         _report(examples, predictions, output)
     say(json.dumps(metrics))
+
+
+def _default_output(options: argparse.Namespace) -> Path:
+    """A directory of the run's; that of several runs would be nobody's."""
+    if len(options.model) > 1:
+        raise UserError("--model: of several readers, say where to write with --output")
+    return options.model[0] / "evaluation" / _name(options.data)
 
 
 def _take(options: argparse.Namespace, output: Path):
@@ -106,16 +118,17 @@ def _read(options: argparse.Namespace, output: Path):
     from qanet.datasets.features import build_features
 
     check_directory(output)
-    check_reader(options.model)
+    for directory in options.model:
+        check_reader(directory)
     data = _full_name(options.data)
     _keep_results_of_other_data(output, data)
     examples = _load_dev(options.data)
     load_keras()
 
+    from qanet.ensemble import load_readers
     from qanet.evaluation.evaluator import evaluate
-    from qanet.reader import Reader
 
-    reader = Reader.load(options.model)
+    reader = load_readers(options.model)
     result = evaluate(
         reader,
         examples,

@@ -7,6 +7,7 @@ import numpy as np
 
 from qanet.datasets.features import Features
 from qanet.datasets.plans import NO_ITEM, PlannedBatch
+from qanet.datasets.soft_targets import TeacherTargets
 from qanet.datasets.windows import Windows
 
 # Items whose answers are looked for in one go, to bound the memory.
@@ -33,6 +34,7 @@ class BatchMaker:
         label_noise: probability that an answer whose words stand several times in its
             window was marked at a wrong one of these places.
         no_answer: whether the model can say that the context does not answer.
+        teacher: what a teacher says of the examples, for models that learn from one.
     """
 
     def __init__(
@@ -42,12 +44,14 @@ class BatchMaker:
         windows: Windows,
         label_noise: float = 0.0,
         no_answer: bool = False,
+        teacher: TeacherTargets | None = None,
     ):
         self.features = features
         self.table = table
         self.windows = windows
         self.label_noise = label_noise
         self.no_answer = no_answer
+        self.teacher = teacher
         contexts = features.context_of[windows.examples]
         self._context_begins = features.context_splits[contexts] + windows.offsets
         self._question_begins = features.question_splits[windows.examples]
@@ -119,7 +123,8 @@ class BatchMaker:
 
         Returns:
             float32 `(batch, context_length)` each; where the model can say that there
-            is no answer, `(batch, 1 + context_length)`, that weight first.
+            is no answer, `(batch, 1 + context_length)`, that weight first. With a
+            teacher also `teacher_start_logits` and `teacher_end_logits`.
         """
         items = batch.items
         impossible = self._impossible[items]
@@ -138,7 +143,28 @@ class BatchMaker:
             none = impossible.astype(np.float32)[:, None]
             starts = np.concatenate([none, starts], axis=1)
             ends = np.concatenate([none, ends], axis=1)
-        return {"start_logits": starts, "end_logits": ends}
+        return {"start_logits": starts, "end_logits": ends} | self._taught(batch)
+
+    def _taught(self, batch: PlannedBatch) -> dict[str, np.ndarray]:
+        """What the teacher says of the windows' tokens: logarithms of probabilities.
+
+        They sum to less than one where a window is a part of its context.
+        """
+        if self.teacher is None:
+            return {}
+        none = int(self.teacher.none_first)
+        examples = self.windows.examples[batch.items]
+        offsets = self.windows.offsets[batch.items]
+        begins, ends = self.teacher.splits[examples], self.teacher.splits[examples + 1]
+        length = none + batch.context_length
+        both = np.full((2, len(examples), length), -np.inf, dtype=np.float32)
+        for row in np.flatnonzero(ends > begins):
+            told = self.teacher.values[:, begins[row] : ends[row]]
+            size = self.windows.lengths[batch.items[row]]
+            first = none + offsets[row]
+            both[:, row, none : none + size] = told[:, first : first + size]
+            both[:, row, :none] = told[:, :none]
+        return {"teacher_start_logits": both[0], "teacher_end_logits": both[1]}
 
 
 def _padded(

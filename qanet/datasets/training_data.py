@@ -20,6 +20,7 @@ from qanet.datasets.features import (
     join_features,
     to_arrays,
 )
+from qanet.datasets.soft_targets import TeacherTargets, aligned, load_targets
 from qanet.datasets.sources import is_name, load_examples
 from qanet.datasets.squad import COUNTS, Example, parse_squad, to_document
 from qanet.errors import UserError, reading_text
@@ -44,7 +45,7 @@ from qanet.text.vocabulary import Vocabulary
 
 # Raise it when the arrays of the packed data set change.
 FORMAT = 4
-TRAIN = "train/"
+TRAIN, TEACHER = "train/", "teacher/"
 
 
 @dataclass
@@ -58,6 +59,7 @@ class TrainingData:
         dev: its tokens.
         vocabulary: words, characters and vectors.
         counts: for `train`, `dev` and each augmented set, how much was read and mended.
+        teacher: what the teacher says of `original`; `None` without one.
     """
 
     train: Features
@@ -66,6 +68,7 @@ class TrainingData:
     dev: Features
     vocabulary: TextEncoder
     counts: dict[str, dict[str, int]]
+    teacher: TeacherTargets | None = None
 
 
 def check_files(config: Config) -> None:
@@ -77,6 +80,7 @@ def check_files(config: Config) -> None:
     data = config.data
     names = [data.train, data.dev, *data.augmented.values()]
     files = [name for name in names if not is_name(name)] + [*config.vocabulary.vectors]
+    files += [config.training.teacher] if config.training.teacher else []
     for file in [data.packed] if data.packed else files:
         with reading_text(file), open(file, "rb"):
             pass
@@ -106,6 +110,11 @@ def read_training_data(
                 f"{config.data.packed}: has no training set {name!r}, which data.mix "
                 f"names; it has {', '.join(data.sources)}"
             )
+        if config.training.teacher and not data.teacher:
+            raise UserError(
+                f"{config.data.packed}: has no soft targets, which training.teacher "
+                "names; pack it anew with --set training.teacher=FILE"
+            )
         return replace(data, vocabulary=vocabulary or data.vocabulary)
     counts, examples, features = {}, {}, {}
     files = {"train": config.data.train, **config.data.augmented}
@@ -123,7 +132,29 @@ def read_training_data(
     train, dev = join_features([features[name] for name in files]), features["dev"]
     if vocabulary is None:
         vocabulary = build_vocabulary(config, train, dev, cache)
-    return TrainingData(train, sources, examples["dev"], dev, vocabulary, counts)
+    data = TrainingData(train, sources, examples["dev"], dev, vocabulary, counts)
+    return replace(data, teacher=read_teacher(config, examples["train"], train))
+
+
+def read_teacher(
+    config: Config, examples: Sequence[Example], features: Features
+) -> TeacherTargets | None:
+    """What the configured teacher says of the training set; `None` without one.
+
+    Args:
+        config: names the teacher.
+        examples: the training set.
+        features: its tokens, and after them those of augmented sets.
+
+    Raises:
+        UserError: the file cannot be read, or is of other data.
+    """
+    file = config.training.teacher
+    if not file:
+        return None
+    names = (file, config.data.train)
+    targets = load_targets(file)
+    return aligned(targets, examples, features, config.data.no_answer, names)
 
 
 def make_pieces(config: Config, sets: Sequence[Sequence[Example]]) -> WordPieces:
@@ -204,6 +235,9 @@ def save_packed(path: Path, data: TrainingData) -> None:
     }
     if data.vocabulary.vectors is not None:
         arrays["vectors"] = data.vocabulary.vectors
+    if data.teacher is not None:
+        said = vars(data.teacher)
+        arrays |= {f"{TEACHER}{name}": value for name, value in said.items()}
     arrays |= {f"{TRAIN}{name}": array for name, array in to_arrays(train).items()}
     write_file(path, lambda file: np.savez_compressed(file, **arrays))
 
@@ -229,13 +263,14 @@ def load_packed(path: str | Path, text: str = "words") -> TrainingData:
                 "with python -m qanet pack --preset and the model's preset"
             )
         vocabulary = ENCODERS[text].from_fields(fields, lambda: arrays["vectors"])
-        train = from_arrays(
-            {
-                name.removeprefix(TRAIN): array
-                for name, array in arrays.items()
-                if name.startswith(TRAIN)
-            }
-        )
+        train = from_arrays(_below(TRAIN, arrays))
+        said = _below(TEACHER, arrays)
+        teacher = TeacherTargets(**said) if said else None
+        if teacher and (
+            len(teacher.splits) != len(train) + 1
+            or teacher.values.shape != (2, teacher.splits[-1])
+        ):
+            raise ValueError("the teacher is of other data")
         examples = parse_squad(unpack_json(arrays["dev"]), str(path)).examples
         names = (*COUNTS, "answers_snapped")
         counts = {
@@ -256,4 +291,13 @@ def load_packed(path: str | Path, text: str = "words") -> TrainingData:
             "python -m qanet pack"
         ) from None
     dev = build_features(examples, vocabulary.tokens)
-    return TrainingData(train, sources, examples, dev, vocabulary, counts)
+    return TrainingData(train, sources, examples, dev, vocabulary, counts, teacher)
+
+
+def _below(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays whose names have a prefix, by the rest of their names."""
+    return {
+        name.removeprefix(prefix): array
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }

@@ -1,6 +1,8 @@
-"""The loss of an answer's start or end, which allows for answers marked wrongly."""
+"""The loss of an answer's start or end: by what was marked, and by a teacher."""
 
 from keras import ops
+
+from qanet.layers.numerics import MASKED_LOGIT
 
 
 def span_loss(weights, logits):
@@ -22,3 +24,33 @@ def span_loss(weights, logits):
     # The logarithm of weight 0 is -inf, which takes no part in sum and gradient.
     marked = logits + ops.log(weights)
     return ops.logsumexp(logits, axis=-1) - ops.logsumexp(marked, axis=-1)
+
+
+def taught_loss(weights, teacher, logits, share: float, temperature: float):
+    """(1 - α) `span_loss` + α T² KL(softmax(teacher / T) || softmax(logits / T)).
+
+    Knowledge distillation (Hinton et al., 2015, section 2); T² keeps the size of its
+    gradient. An example of which the teacher says nothing has `span_loss` alone.
+
+    Args:
+        weights: float tensor `(batch, context_length)`, see `span_loss`.
+        teacher: float tensor of the same shape, logarithms of its probabilities; -inf
+            where they are 0.
+        logits: float tensor of the same shape, the student's.
+        share: α.
+        temperature: T.
+
+    Returns:
+        float32 tensor `(batch,)`.
+    """
+    teacher, logits = ops.cast(teacher, "float32"), ops.cast(logits, "float32")
+    said = teacher > MASKED_LOGIT
+    # Finite everywhere: a gradient through infinity is no number.
+    teacher = ops.where(said, teacher, MASKED_LOGIT)
+    log_p = ops.log_softmax(teacher / temperature, axis=-1)
+    p = ops.where(said, ops.exp(log_p), 0.0)
+    log_q = ops.log_softmax(logits / temperature, axis=-1)
+    divergence = ops.sum(p * (log_p - log_q), axis=-1)
+    share = share * ops.cast(ops.any(said, axis=-1), "float32")
+    marked = span_loss(weights, logits)
+    return (1.0 - share) * marked + share * temperature**2 * divergence

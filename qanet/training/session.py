@@ -103,6 +103,12 @@ def _announce(data: TrainingData, trainer: Trainer) -> None:
     for split, counts in data.counts.items():
         log.info(f"{split}: {_describe(counts)}")
     log.info(f"vocabulary: {data.vocabulary.describe()}")
+    if data.teacher:
+        training = trainer.config.training
+        log.info(
+            f"teacher: {training.teacher}, {training.teacher_share:.0%} of the loss, "
+            f"temperature {training.temperature:g}"
+        )
     if trainer.left_out:
         log.info(
             f"left out of training: {trainer.left_out:,} questions without an answer "

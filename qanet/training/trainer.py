@@ -3,6 +3,7 @@
 import math
 
 import keras
+from keras import ops
 
 from qanet.config import Config
 from qanet.datasets.batches import BatchMaker
@@ -17,7 +18,7 @@ from qanet.training.checkpoint import checkpoints
 from qanet.training.distribution import Distribution, check_share
 from qanet.training.learner import Learner, sum_of_losses
 from qanet.training.loop import Loop, Task
-from qanet.training.loss import span_loss
+from qanet.training.loss import span_loss, taught_loss
 
 
 class Trainer:
@@ -63,9 +64,14 @@ class Trainer:
         self.left_out = len(data.train) - len(windows)
         table = data.vocabulary.table(data.train.words)
         task = Task(
-            learner=reading_learner(self.model, config),
+            learner=reading_learner(self.model, config, data.teacher is not None),
             maker=BatchMaker(
-                data.train, table, windows, training.label_noise, config.data.no_answer
+                data.train,
+                table,
+                windows,
+                training.label_noise,
+                config.data.no_answer,
+                data.teacher,
             ),
             plan=plan_training(
                 windows,
@@ -106,7 +112,31 @@ class Trainer:
         return 3 * len(batch.items) * one
 
 
-def reading_learner(model: keras.Model, config: Config) -> Learner:
-    """What trains a reading model: its loss is -log p_start - log p_end."""
-    loss = sum_of_losses(span_loss, ("start_logits", "end_logits"))
-    return Learner(model, loss, config.training)
+def reading_learner(
+    model: keras.Model, config: Config, taught: bool = False
+) -> Learner:
+    """What trains a reading model: its loss is -log p_start - log p_end.
+
+    Args:
+        model: the model.
+        config: the configuration.
+        taught: whether it learns from a teacher too, see `taught_loss`.
+    """
+    names, training = ("start_logits", "end_logits"), config.training
+
+    def loss_with_teacher(targets, outputs):
+        return sum(
+            ops.mean(
+                taught_loss(
+                    targets[name],
+                    targets[f"teacher_{name}"],
+                    outputs[name],
+                    training.teacher_share,
+                    training.temperature,
+                )
+            )
+            for name in names
+        )
+
+    loss = loss_with_teacher if taught else sum_of_losses(span_loss, names)
+    return Learner(model, loss, training)

@@ -212,6 +212,19 @@ def test_report_on_a_model_is_that_on_its_predictions(
         assert (taken / name).read_bytes() == (read / name).read_bytes()
 
 
+def test_several_readers_answer_as_one(loaded, tiny_files, tmp_path, capsys):
+    data = ["--data", str(tiny_files.dev), "--output"]
+    cli.evaluate(["--model", "run", *data, str(tmp_path / "one")])
+    alone = last_line(capsys.readouterr().out)
+    cli.evaluate(["--model", "run", "run", *data, str(tmp_path / "two")])
+    assert last_line(capsys.readouterr().out) == alone
+
+
+def test_results_of_several_readers_want_a_place(refused, loaded, tiny_files):
+    arguments = ["--model", "run", "run", "--data", tiny_files.dev]
+    assert "--output" in refused(cli.evaluate, *arguments)
+
+
 def test_report_without_matplotlib_is_refused_at_once(refused, monkeypatch, tmp_path):
     monkeypatch.delitem(sys.modules, "qanet.evaluation.drawing", raising=False)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)

@@ -13,6 +13,7 @@ from qanet.datasets import batches
 from qanet.datasets.batches import BatchMaker, training_batches, training_dataset
 from qanet.datasets.features import build_features
 from qanet.datasets.plans import NO_ITEM, PlannedBatch
+from qanet.datasets.soft_targets import TeacherTargets
 from qanet.datasets.squad import Example, Span
 from qanet.datasets.windows import Windows, reading_windows, training_windows
 from qanet.models.limits import ReadingLimits
@@ -232,6 +233,35 @@ def test_targets_of_a_model_that_knows_no_answer_begin_with_it(label_noise):
     np.testing.assert_array_equal(targets["start_logits"], expected_starts)
     np.testing.assert_array_equal(targets["end_logits"], expected_ends)
     assert {weights.dtype for weights in targets.values()} == {np.dtype("float32")}
+
+
+@pytest.mark.parametrize("none_first", [False, True])
+def test_what_a_teacher_says_is_cut_as_the_windows_are(none_first):
+    examples = [example(9, (3, 4)), example(4, (0, 0), number=1)]
+    none = int(none_first)
+    sizes = [none + 9, none + 4]
+    # Each example's column tells which it is; the second one is not taught.
+    values = np.tile(np.arange(sizes[0], dtype="float16"), (2, 1))
+    values[1] += 100
+    teacher = TeacherTargets(values, np.array([0, sizes[0], sizes[0]]), none_first)
+    windows = Windows(np.array([0, 1]), np.array([2, 0]), np.array([5, 4]))
+    features = build_features(examples)
+    maker = BatchMaker(
+        *(features, vocabulary().table(features.words), windows),
+        no_answer=none_first,
+        teacher=teacher,
+    )
+
+    targets = maker.targets(PlannedBatch(np.array([1, 0]), 6, 3))
+
+    inf = np.inf
+    expected = [*range(none), *range(none + 2, none + 7), -inf]
+    for name, more in (("teacher_start_logits", 0), ("teacher_end_logits", 100)):
+        untold, told = targets[name].tolist()
+        assert untold == [-inf] * (none + 6)
+        assert told == [value + more for value in expected]
+        assert targets[name].shape == targets["start_logits"].shape
+        assert targets[name].dtype == np.float32
 
 
 def test_a_chunk_may_be_without_answers():

@@ -1,7 +1,7 @@
 """Tests of qanet.datasets.training_data: the vocabulary, and the packed data set."""
 
 from collections import Counter
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import pairwise
 
 import numpy as np
@@ -9,6 +9,7 @@ import pytest
 
 from qanet.config import Config
 from qanet.datasets.features import Features, build_features
+from qanet.datasets.soft_targets import TeacherTargets
 from qanet.datasets.squad import COUNTS as NAMES
 from qanet.datasets.squad import Example, Span, write_squad
 from qanet.datasets.training_data import (
@@ -194,6 +195,28 @@ def test_missing_files_are_found_before_anything_is_read(tmp_path):
     # It takes the place of all others.
     settings = {"data": data | {"train": absent, "packed": str(there)}}
     check_files(Config.model_validate(settings))
+
+
+def test_a_teacher_is_packed_with_its_data(data, tmp_path):
+    said = TeacherTargets(np.zeros((2, 5), "float16"), np.array([0, 3, 5]), False)
+    path = tmp_path / "data.npz"
+    save_packed(path, replace(data, teacher=said))
+    packed = load_packed(path).teacher
+    np.testing.assert_array_equal(packed.values, said.values)
+    np.testing.assert_array_equal(packed.splits, said.splits)
+    assert not packed.none_first
+    rewritten(path, **{"teacher/splits": np.array([0, 5])})
+    with pytest.raises(UserError, match=r"data\.npz: damaged"):
+        load_packed(path)
+
+
+def test_a_packed_data_set_without_the_configured_teacher(data, tmp_path):
+    path = tmp_path / "data.npz"
+    save_packed(path, data)
+    settings = {"data": {"packed": str(path)}, "training": {"teacher": "t.npz"}}
+    config = Config.model_validate(settings)
+    with pytest.raises(UserError, match=r"data\.npz: has no soft targets"):
+        read_training_data(config, tmp_path / "cache")
 
 
 def test_the_mix_names_sets_of_the_compact_file(data, tmp_path):

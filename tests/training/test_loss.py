@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 from qanet.layers.numerics import MASKED_LOGIT
-from qanet.training.loss import span_loss
+from qanet.training.loss import span_loss, taught_loss
 
 # One marked token; one marked and two other places; padding at the end.
 WEIGHTS = np.array(
@@ -105,3 +105,57 @@ def test_compiled_training_goes_down_without_nan():
 
     assert np.all(np.isfinite(losses))
     assert losses[-1] == pytest.approx(-np.log(0.75), abs=0.05)
+
+
+# Probabilities of a teacher; of the last example it says nothing.
+TAUGHT = np.array([[0.1, 0.4, 0.5, 0, 0], [0.2, 0, 0.8, 0, 0], [0] * 5], "float64")
+SHARE, TEMPERATURE = 0.3, 2.0
+
+
+def teacher():
+    with np.errstate(divide="ignore"):
+        return np.log(TAUGHT).astype("float32")
+
+
+def numpy_taught_loss(logits):
+    """(1 - α) -log Σ w p + α T² Σ t log(t / q), the last where there is a teacher."""
+    marked = -np.log((WEIGHTS * softmax(logits)).sum(axis=1))
+    powers = TAUGHT[:2] ** (1 / TEMPERATURE)
+    t = powers / powers.sum(axis=1, keepdims=True)
+    q = softmax(logits[:2] / TEMPERATURE)
+    divergence = [
+        sum(t_i * np.log(t_i / q_i) for t_i, q_i in zip(*rows, strict=True) if t_i)
+        for rows in zip(t, q, strict=True)
+    ]
+    taught = (1 - SHARE) * marked[:2] + SHARE * TEMPERATURE**2 * np.array(divergence)
+    return np.append(taught, marked[2])
+
+
+def test_taught_loss_against_numpy(logits, gradients):
+    def total(x):
+        return ops.sum(taught_loss(WEIGHTS, teacher(), x, SHARE, TEMPERATURE))
+
+    loss = taught_loss(WEIGHTS, teacher(), logits, SHARE, TEMPERATURE)
+
+    np.testing.assert_allclose(
+        ops.convert_to_numpy(loss), numpy_taught_loss(logits), rtol=1e-5
+    )
+    (gradient,) = gradients(total, logits)
+    # Padding, whose logit is far below all others, has no gradient.
+    direction = np.random.default_rng(0).normal(size=logits.shape) * (logits > -1e3)
+    moved = [
+        numpy_taught_loss(logits.astype("float64") + step * direction).sum()
+        for step in (1e-6, -1e-6)
+    ]
+    np.testing.assert_allclose(
+        np.sum(gradient * direction), (moved[0] - moved[1]) / 2e-6, rtol=1e-3
+    )
+    assert np.all(np.isfinite(gradient))
+
+
+def test_a_student_that_agrees_with_its_teacher_has_its_own_loss_alone():
+    weights = np.eye(3, dtype="float32")
+    said = np.log(np.full((3, 3), 1 / 3, "float32"))
+    for share, expected in ((1.0, 0.0), (0.25, 0.75 * np.log(3))):
+        loss = taught_loss(weights, said, np.zeros((3, 3), "float32"), share, 4.0)
+        np.testing.assert_allclose(ops.convert_to_numpy(loss), expected, atol=1e-6)

@@ -1,0 +1,69 @@
+"""`python -m qanet teach`: writes what readers say of a training set."""
+
+import argparse
+from pathlib import Path
+
+from qanet.commands.options import check_file, check_reader
+from qanet.console import load_keras, log, say
+from qanet.errors import UserError
+
+
+def add_parser(commands) -> None:
+    """Adds the command."""
+    parser = commands.add_parser(
+        "teach",
+        help="write what a reader says of a training set, for others to learn from",
+        description="Reads a training set with a trained reader, or with several, "
+        "whose probabilities are averaged, and writes what they say of every token as "
+        "start and end. A reader of any kind is then trained with that file as its "
+        "teacher. The same command goes on with what an interrupted one has done.",
+        epilog="example:\n"
+        "  python -m qanet teach --model runs/bert-6 --train train-v1.1.json \\\n"
+        "      --output teacher.npz\n"
+        "  python train.py --preset qanet-small --train train-v1.1.json \\\n"
+        "      --dev dev-v1.1.json --set training.teacher=teacher.npz",
+    )
+    parser.add_argument(
+        "--model",
+        type=Path,
+        nargs="+",
+        required=True,
+        metavar="RUN_DIR",
+        help="directory that train.py made; several are averaged",
+    )
+    parser.add_argument(
+        "--train",
+        required=True,
+        metavar="FILE",
+        help="SQuAD v1.1 or v2.0 JSON, or 'squad', 'squad_v2' or 'sample': what the "
+        "student will be trained on",
+    )
+    parser.add_argument(
+        "--output", type=Path, required=True, metavar="FILE.npz", help="the file"
+    )
+    parser.set_defaults(command=_run)
+
+
+def _run(options: argparse.Namespace) -> None:
+    from qanet.datasets.sources import load_examples
+
+    if options.output.exists():
+        raise UserError(
+            f"--output {options.output}: is there already; remove it or give another"
+        )
+    check_file(options.output)
+    for directory in options.model:
+        check_reader(directory)
+    examples = load_examples(options.train, "train").examples
+    load_keras()
+
+    from qanet.ensemble import load_readers
+    from qanet.run import Run
+    from qanet.teacher import key_of, parts_of, teach
+
+    if parts_of(options.output).exists():
+        log.info("going on with what is in %s", parts_of(options.output))
+    key = key_of([Run(directory) for directory in options.model], examples)
+    teach(load_readers(options.model), examples, options.train, options.output, key)
+    size = options.output.stat().st_size / 2**20
+    say(f"{options.output}: {len(examples):,} questions, {size:.1f} MiB")

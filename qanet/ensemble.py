@@ -1,0 +1,83 @@
+"""Several readers that answer as one."""
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+
+from qanet.console import log
+from qanet.datasets.features import Features, build_features
+from qanet.datasets.squad import Example
+from qanet.decoding import ContextLogits
+from qanet.errors import UserError
+from qanet.projection import probabilities, project
+from qanet.reader import Reader
+
+# Added to a probability before its logarithm, so that no logit is infinite.
+SMALLEST = 1e-12
+
+
+class Ensemble(Reader):
+    """The mean of what readers of any kind say, on the tokens of the first one.
+
+    Args:
+        readers: at least one. Either all of them can say that there is no answer, or
+            none of them can; the threshold of that is the mean of theirs.
+
+    Raises:
+        UserError: some of them can and some cannot.
+    """
+
+    def __init__(self, readers: Sequence[Reader]):
+        first = readers[0]
+        super().__init__(
+            first.predict,
+            first.vocabulary,
+            first.config,
+            float(np.mean([reader.threshold for reader in readers])),
+            first.any_shape,
+        )
+        self.readers = readers
+        if len({reader.config.data.no_answer for reader in readers}) > 1:
+            raise UserError(
+                "of these readers some can say that there is no answer "
+                "(data.no_answer) and some cannot; take readers of one kind"
+            )
+
+    def logits(
+        self,
+        examples: Sequence[Example],
+        features: Features,
+        chosen: np.ndarray | None = None,
+        progress: str | None = None,
+    ) -> list[ContextLogits]:
+        """See `Reader.logits`; here they are logarithms of mean probabilities."""
+        if chosen is None:
+            chosen = np.arange(len(examples))
+        spans = [features.spans_of(i) for i in chosen]
+        total = [np.zeros((2, 1 + len(to))) for to in spans]
+        for number, reader in enumerate(self.readers, start=1):
+            if progress:
+                log.info("reader %d of %d", number, len(self.readers))
+            own = build_features(examples, reader.vocabulary.tokens)
+            said = reader.logits(examples, own, chosen, progress)
+            for i, mean, to, logits in zip(chosen, total, spans, said, strict=True):
+                found = probabilities(logits)
+                mean += project(found, own.spans_of(i), to) / len(self.readers)
+        return [self._as_logits(mean) for mean in total]
+
+    def _as_logits(self, mean: np.ndarray) -> ContextLogits:
+        logits = np.log(mean + SMALLEST)
+        if not self.config.data.no_answer:
+            return ContextLogits(logits[:, 1:])
+        return ContextLogits(logits[:, 1:], float(logits[:, 0].sum()))
+
+
+def load_readers(runs: Sequence[str | os.PathLike]) -> Reader:
+    """The reader of a run directory, or the ensemble of several.
+
+    Raises:
+        UserError: as `Reader.load` and `Ensemble` do.
+    """
+    readers = [Reader.load(run) for run in runs]
+    return readers[0] if len(readers) == 1 else Ensemble(readers)

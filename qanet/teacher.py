@@ -1,0 +1,97 @@
+"""Writes down what a reader says of a training set, for others to learn from."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from qanet.console import progress_bar
+from qanet.datasets.features import build_features
+from qanet.datasets.soft_targets import (
+    fingerprint,
+    join_targets,
+    load_targets,
+    made_targets,
+    save_targets,
+)
+from qanet.datasets.squad import Example
+from qanet.errors import UserError, reading_text
+from qanet.files import write_text
+from qanet.reader import Reader
+from qanet.run import Run
+
+# Questions that are read and then stored, so that no more of the work is lost.
+PART = 2000
+
+
+def teach(
+    reader: Reader, examples: Sequence[Example], data: str, output: Path, key: str
+) -> None:
+    """Writes the soft targets of examples, part by part.
+
+    The parts lie in the directory `parts_of(output)` until all of them are there; one
+    that is found is not made again.
+
+    Args:
+        reader: the teacher.
+        examples: what it reads.
+        data: their file, for messages.
+        output: the file.
+        key: as `key_of` gives it.
+
+    Raises:
+        UserError: a file cannot be written, a question is too long for the reader, or
+            parts lie there that another reader made or that are of other data.
+    """
+    directory = parts_of(output)
+    _check_parts(directory, key)
+    write_text(directory / "key.json", json.dumps(key))
+    paths = []
+    with progress_bar(total=len(examples), desc="reading", unit="question") as bar:
+        for first in range(0, len(examples), PART):
+            part = examples[first : first + PART]
+            paths.append(directory / f"{first:09}.npz")
+            if not paths[-1].exists():
+                features = build_features(part, reader.vocabulary.tokens)
+                logits = reader.logits(part, features)
+                save_targets(paths[-1], made_targets(part, features, logits, data))
+            bar.update(len(part))
+    save_targets(output, join_targets([load_targets(path) for path in paths]))
+    shutil.rmtree(directory)
+
+
+def parts_of(output: Path) -> Path:
+    """Where the parts of an unfinished file lie."""
+    return output.with_name(f"{output.name}.parts")
+
+
+def key_of(runs: Sequence[Run], examples: Sequence[Example]) -> str:
+    """Tells readers and what they read from all others.
+
+    Raises:
+        UserError: a file of a run cannot be read.
+    """
+    digest = hashlib.sha256()
+    for run in runs:
+        for path in (run.config_path, run.weights_path):
+            with reading_text(path):
+                digest.update(path.read_bytes())
+    for example in examples:
+        digest.update(fingerprint(example).encode())
+    return digest.hexdigest()
+
+
+def _check_parts(directory: Path, key: str) -> None:
+    path = directory / "key.json"
+    try:
+        found = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError):
+        found = None
+    if found != key:
+        raise UserError(
+            f"{directory}: holds parts of another teacher or of other data; remove it, "
+            "or give another --output"
+        )

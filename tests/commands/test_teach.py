@@ -1,0 +1,61 @@
+"""Tests of qanet.commands.teach, and of a training with what it writes."""
+
+import pytest
+
+from qanet import cli
+from qanet.datasets.squad import read_squad
+from qanet.reader import Reader
+
+
+def test_a_student_learns_from_the_file(
+    door, trained, tiny_files, tiny_arguments, tmp_path
+):
+    output, run = tmp_path / "teacher.npz", tmp_path / "student"
+    made = door(
+        *("-m", "qanet", "teach", "--model", trained.directory, trained.directory),
+        *("--train", tiny_files.train, "--output", output),
+    )
+    assert made.returncode == 0, made.stderr
+    count = len(read_squad(tiny_files.train).examples)
+    assert made.stdout.startswith(f"{output}: {count} questions, ")
+
+    taught = door(
+        *("train.py", *tiny_arguments, "--output", run),
+        *("--set", f"training.teacher={output}", "--set", "training.steps=2"),
+    )
+    assert taught.returncode == 0, taught.stderr
+    assert f"teacher: {output}" in taught.stderr
+
+    def losses(directory):
+        lines = (directory / "history.csv").read_text().splitlines()
+        column = lines[0].split(",").index("loss")
+        return [float(line.split(",")[column]) for line in lines[1:]]
+
+    # The same batches and first weights, but half of the loss is the teacher's.
+    assert losses(run)[0] != losses(trained.directory)[0]
+
+
+def test_mistakes_are_told_before_anything_is_read(
+    refused, trained, tiny_files, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(Reader, "load", None)
+    output = tmp_path / "teacher.npz"
+    train = ["--train", tiny_files.train]
+    teach = (cli.main, "teach", "--output", output, "--model")
+    assert "not a run directory" in refused(*teach, trained.directory, tmp_path, *train)
+    absent = ["--train", tmp_path / "absent.json"]
+    assert "absent.json: cannot be read" in refused(*teach, trained.directory, *absent)
+    output.write_text("precious")
+    assert "is there already" in refused(*teach, trained.directory, *train)
+    assert output.read_text() == "precious"
+
+
+@pytest.mark.parametrize("content", [None, b"no soft targets"])
+def test_a_teacher_that_is_none(refused, tiny_arguments, tmp_path, content):
+    path = tmp_path / "teacher.npz"
+    if content:
+        path.write_bytes(content)
+    arguments = [*tiny_arguments, "--output", tmp_path / "run"]
+    line = refused(cli.train, *arguments, "--set", f"training.teacher={path}")
+    assert f"{path}: " in line
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,97 @@
+"""Tests of qanet.ensemble."""
+
+import numpy as np
+import pytest
+
+from qanet.config import load_preset
+from qanet.datasets.features import build_features
+from qanet.datasets.squad import Example
+from qanet.ensemble import Ensemble, load_readers
+from qanet.errors import UserError
+from qanet.projection import probabilities
+from qanet.reader import Reader
+from qanet.text.vocabulary import RESERVED, Vocabulary
+
+CONTEXT = "Zoë lives in Rome"
+QUESTION = "Where?"
+
+
+class Letters(Vocabulary):
+    """Splits a text into its characters."""
+
+    def tokens(self, text):
+        places = [i for i, character in enumerate(text) if not character.isspace()]
+        return [text[i] for i in places], [(i, i + 1) for i in places]
+
+
+def reader(scores, kind=Vocabulary, threshold=0.5, no_answer=None):
+    """A reader that gives the tokens of `CONTEXT` these logits, as start and as end."""
+    vocabulary = kind([*RESERVED, "Rome"], [*RESERVED], 4)
+    logits = np.array(scores if no_answer is None else [no_answer / 2, *scores])
+    none = int(no_answer is not None)
+
+    def predict(inputs):
+        rows, length = inputs["context_words"].shape
+        padded = np.zeros((rows, none + length), "float32")
+        padded[:, : len(logits)] = logits
+        return {"start_logits": padded, "end_logits": padded}
+
+    overrides = [f"data.no_answer={no_answer is not None}"]
+    return Reader(predict, vocabulary, load_preset("qanet-tiny", overrides), threshold)
+
+
+def test_the_mean_of_one_reader_and_itself_is_that_reader():
+    one = reader([0.0, 1.0, 2.0, 3.0])
+    expected = one.answer(QUESTION, CONTEXT, 3)
+    found = Ensemble([one, one]).answer(QUESTION, CONTEXT, 3)
+    assert [a.text for a in found] == [a.text for a in expected]
+    np.testing.assert_allclose(
+        [a.score for a in found], [a.score for a in expected], rtol=1e-5
+    )
+
+
+def test_readers_of_other_tokens_are_averaged_on_those_of_the_first():
+    examples = [Example("1", QUESTION, CONTEXT, ())]
+    words = reader(np.log([0.1, 0.2, 0.3, 0.4]))
+    # All on the letters of "lives", four times as much on its first and last.
+    letters = reader(
+        [-99] * 3 + [np.log(4), 0, 0, 0, np.log(4)] + [-99] * 6, kind=Letters
+    )
+    (found,) = Ensemble([words, letters]).logits(
+        examples, build_features(examples, words.vocabulary.tokens)
+    )
+    expected = np.array([0.05, 0.1 + 0.5, 0.15, 0.2])
+    np.testing.assert_allclose(np.exp(found.tokens), [expected, expected], rtol=1e-5)
+    assert found.no_answer == -np.inf
+
+
+def test_only_the_chosen_examples_are_read():
+    examples = [Example(str(i), QUESTION, CONTEXT, ()) for i in range(3)]
+    both = Ensemble([reader([0.0] * 4), reader([1.0] * 4)])
+    features = build_features(examples, both.vocabulary.tokens)
+    assert len(both.logits(examples, features, np.array([0, 2]))) == 2
+
+
+def test_no_answer_is_averaged_too():
+    examples = [Example("1", QUESTION, CONTEXT, ())]
+    readers = [
+        reader([0.0] * 4, no_answer=2 * np.log(4.0), threshold=0.2),
+        reader([0.0] * 4, no_answer=2 * np.log(12.0), threshold=0.4),
+    ]
+    both = Ensemble(readers)
+    (found,) = both.logits(examples, build_features(examples))
+    # (4 / 8 + 12 / 16) / 2
+    np.testing.assert_allclose(probabilities(found)[:, 0], 0.625, rtol=1e-5)
+    assert both.threshold == pytest.approx(0.3)
+
+
+def test_readers_that_know_no_answer_and_others_do_not_go_together():
+    with pytest.raises(UserError, match=r"data\.no_answer"):
+        Ensemble([reader([0.0] * 4), reader([0.0] * 4, no_answer=1.0)])
+
+
+def test_one_run_is_no_ensemble(monkeypatch):
+    monkeypatch.setattr(Reader, "load", lambda run: reader([float(run)] * 4))
+    assert type(load_readers(["1"])) is Reader
+    both = load_readers(["1", "2"])
+    assert [type(one) for one in (both, *both.readers)] == [Ensemble, Reader, Reader]

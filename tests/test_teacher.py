@@ -1,0 +1,91 @@
+"""Tests of qanet.teacher."""
+
+import numpy as np
+import pytest
+
+from qanet import teacher
+from qanet.datasets.features import build_features
+from qanet.datasets.soft_targets import load_targets
+from qanet.datasets.squad import read_squad
+from qanet.errors import UserError
+from qanet.run import Run
+from qanet.teacher import key_of, parts_of, teach
+
+
+@pytest.fixture
+def examples(tiny_files):
+    return read_squad(tiny_files.dev).examples
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch):
+    monkeypatch.setattr(teacher, "PART", 4)
+
+
+def test_the_file_holds_what_the_reader_says(trained_reader, examples, tmp_path):
+    output = tmp_path / "new" / "targets.npz"
+    teach(trained_reader, examples, "dev.json", output, "key")
+    targets = load_targets(output)
+    assert targets.data == "dev.json"
+    assert len(targets.questions) == len(examples)
+    features = build_features(examples)
+    expected = trained_reader.logits(examples, features)
+    for i, logits in enumerate(expected):
+        np.testing.assert_allclose(
+            targets.logits_of(i).tokens, logits.tokens, rtol=2e-3, atol=1e-4
+        )
+        np.testing.assert_array_equal(targets.spans_of(i), features.spans_of(i))
+    assert [path.name for path in output.parent.iterdir()] == ["targets.npz"]
+
+
+def test_what_was_done_is_not_done_again(
+    trained_reader, examples, tmp_path, monkeypatch
+):
+    whole, output = tmp_path / "whole.npz", tmp_path / "targets.npz"
+    teach(trained_reader, examples, "d", whole, "key")
+    read, asked = trained_reader.logits, []
+
+    def interrupted(part, features):
+        asked.append(len(part))
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        return read(part, features)
+
+    monkeypatch.setattr(trained_reader, "logits", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        teach(trained_reader, examples, "d", output, "key")
+    assert not output.exists()
+    teach(trained_reader, examples, "d", output, "key")
+    assert asked == [4, 4, 4, 2]
+    assert not parts_of(output).exists()
+    for name, value in vars(load_targets(whole)).items():
+        np.testing.assert_array_equal(getattr(load_targets(output), name), value)
+
+
+@pytest.mark.parametrize("content", [b'"other"', b"{"])
+def test_parts_of_another_teacher_are_refused(
+    trained_reader, examples, tmp_path, content
+):
+    output = tmp_path / "targets.npz"
+    parts_of(output).mkdir()
+    (parts_of(output) / "key.json").write_bytes(content)
+    with pytest.raises(UserError, match=r"targets\.npz\.parts: .* remove it"):
+        teach(trained_reader, examples, "d", output, "key")
+    assert not output.exists()
+
+
+def test_the_key_tells_readers_and_data_apart(trained, examples, tmp_path):
+    run = Run(trained.directory)
+    other = Run(tmp_path)
+    other.config_path.write_bytes(run.config_path.read_bytes())
+    with pytest.raises(UserError, match=r"weights\.npz: cannot be read"):
+        key_of([other], examples)
+    other.weights_path.write_bytes(b"others")
+    keys = [
+        key_of([run], examples),
+        key_of([run], examples[1:]),
+        key_of([other], examples),
+        key_of([run, other], examples),
+    ]
+    assert len(set(keys)) == 4
+    assert key_of([run], list(examples)) == keys[0]
