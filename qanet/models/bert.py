@@ -71,6 +71,8 @@ class BERTConfig(Section):
         feed_forward: inner size of the feed-forward layers.
         dropout: dropout rate of the embeddings and of every sub-layer.
         attention_dropout: dropout rate of the attention's weights.
+        attention_over_attention: add to the logits how much the question attends to
+            each piece of the context (after Cui et al., 2017).
     """
 
     name: Literal["bert"] = "bert"
@@ -81,6 +83,7 @@ class BERTConfig(Section):
     feed_forward: Size = 3072
     dropout: Rate = 0.1
     attention_dropout: Rate = 0.1
+    attention_over_attention: bool = False
 
     @model_validator(mode="after")
     def _check_heads(self) -> Self:
@@ -103,6 +106,9 @@ def build_bert(config: BERTConfig, sizes: PieceSizes) -> "keras.Model":
     import keras
 
     from qanet.layers.join_texts import JoinTexts
+    from qanet.layers.joined_attention_over_attention import (
+        JoinedAttentionOverAttention,
+    )
     from qanet.layers.joined_pointer import JoinedPointer
     from qanet.layers.piece_embedding import PieceEmbedding
     from qanet.layers.transformer_block import TransformerBlock
@@ -125,7 +131,14 @@ def build_bert(config: BERTConfig, sizes: PieceSizes) -> "keras.Model":
             config.attention_dropout,
             name=f"block_{i}",
         )(x, mask)
-    start, end = JoinedPointer(name="pointer")(x, question, context)
+    logits = JoinedPointer(name="pointer")(x, question, context)
+    if config.attention_over_attention:
+        added = JoinedAttentionOverAttention(name="over_attention")(
+            x, question, context
+        )
+        total = keras.layers.Add(dtype="float32", name="logits")
+        logits = [total(pair) for pair in zip(logits, added, strict=True)]
+    start, end = logits
 
     outputs = {"start_logits": start, "end_logits": end}
     return keras.Model(inputs, outputs, name="bert")
@@ -169,4 +182,6 @@ def bert_flops(config: BERTConfig, sizes: PieceSizes, context: int, question: in
     matrices = 4 * width**2 + 2 * width * config.feed_forward
     attention = 2 * length * width
     pointer = 2 * width * (1 + context)
+    if config.attention_over_attention:
+        pointer += 2 * context * (width**2 + question * (width + 1))
     return 2 * (config.blocks * length * (matrices + attention) + pointer)

@@ -44,7 +44,13 @@ SMALL = {
     "slqa": {"width": 8, "units": 5},
     "aoa": {"width": 8, "units": 5},
     "aoa-cloze": {"width": 8, "units": 5},
-    "bert": {"width": 8, "blocks": 2, "heads": 2, "feed_forward": 5},
+    "bert": {
+        "width": 8,
+        "blocks": 2,
+        "heads": 2,
+        "feed_forward": 5,
+        "attention_over_attention": True,
+    },
 }
 # Those that answer with one word.
 CLOZE = {"aoa-cloze"}

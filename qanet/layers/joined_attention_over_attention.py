@@ -1,0 +1,69 @@
+"""Attention-over-attention on a joined sequence."""
+
+import keras
+from keras import ops
+
+from qanet.layers.attention_over_attention import AttentionOverAttention
+from qanet.layers.look_up import PADDING
+
+# Not 0, for then its matrices would learn nothing in the first step.
+FIRST_GAIN = 0.1
+
+
+@keras.saving.register_keras_serializable(package="qanet")
+class JoinedAttentionOverAttention(keras.layers.Layer):
+    """How much the question attends to each piece of the context, as a part of logits.
+
+    For the start and for the end the context's states go through a matrix of their own,
+    divided by the root of the width as in self-attention. With the question's states
+    they give the attention-over-attention s of `AttentionOverAttention`. g log s is
+    what is added to the logits; g is trained and begins at 0, so the encoder's own
+    logits are the beginning.
+
+    Input: as of `JoinedPointer`.
+    Output: float32, for start and end `(batch, 1 + context length)`; 0 at [CLS], which
+    no attention goes to, and at padding.
+    """
+
+    def __init__(self, **kwargs):
+        # In single precision, as attention-over-attention is.
+        super().__init__(**{"dtype": "float32"} | kwargs)
+        self.supports_masking = True
+
+    def build(self, x_shape, question_shape, context_shape):
+        self.projection = keras.layers.Dense(
+            2 * x_shape[-1], use_bias=False, dtype="float32", name="projection"
+        )
+        self.projection.build(x_shape)
+        self.gain = self.add_weight(
+            name="gain",
+            shape=(2,),
+            initializer=keras.initializers.Constant(FIRST_GAIN),
+        )
+        self.attention = AttentionOverAttention(dtype="float32", name="attention")
+
+    def call(self, x, question, context):
+        begin, width = ops.shape(question)[1] + 2, x.shape[-1]
+        question_states = x[:, 1 : begin - 1] / width**0.5
+        context_states = self.projection(x[:, begin : begin + ops.shape(context)[1]])
+        masks = (ops.not_equal(text, PADDING) for text in (context, question))
+        context_mask, question_mask = masks
+        outputs = []
+        for i, states in enumerate(ops.split(context_states, 2, axis=-1)):
+            attention = self.attention(
+                states, question_states, context_mask, question_mask
+            )
+            attention = ops.where(context_mask, attention, 0.0)
+            # Before the context stands [CLS].
+            padded = ops.pad(attention, [(0, 0), (1, 0)])
+            outputs.append(self.gain[i] * padded)
+        return tuple(outputs)
+
+    def compute_mask(self, inputs, previous_mask):
+        """No mask goes on with the logits: Keras would weight the loss by it."""
+        return None
+
+    def compute_output_spec(self, x, question, context):
+        batch, length = context.shape
+        shape = (batch, None if length is None else 1 + length)
+        return tuple(keras.KerasTensor(shape, dtype="float32") for _ in range(2))
