@@ -1,0 +1,47 @@
+"""Keeps the questions whose answers a trained reader finds."""
+
+from collections.abc import Sequence
+
+from qanet.datasets.features import build_features
+from qanet.datasets.squad import Example
+from qanet.decoding import Answer, decide
+from qanet.errors import UserError
+from qanet.evaluation.metrics import f1_score
+from qanet.reader import Reader
+
+
+def answered(
+    reader: Reader, examples: Sequence[Example], least_f1: float
+) -> list[Example]:
+    """The examples to which the reader gives the right answer, in their order.
+
+    An example without an answer is kept where the reader says that there is none.
+
+    Args:
+        reader: the reader.
+        examples: questions on paraphrased contexts, for instance.
+        least_f1: F1 of the reader's answer and a gold answer, at least.
+
+    Raises:
+        UserError: there are examples without an answer, and the reader cannot say so.
+    """
+    if not reader.config.data.no_answer and any(e.impossible for e in examples):
+        raise UserError(
+            "some of the questions have no answer, and the reader cannot say so; take "
+            "one that was trained with data.no_answer"
+        )
+    features = build_features(examples, reader.vocabulary.tokens)
+    found = reader.read(examples, features, progress="reading")
+    return [
+        example
+        for example, ranked in zip(examples, found, strict=True)
+        if agrees(example, decide(ranked, reader.threshold)[0], least_f1)
+    ]
+
+
+def agrees(example: Example, answer: Answer, least_f1: float) -> bool:
+    """Whether an answer is right."""
+    if example.impossible:
+        return not answer.text
+    golds = [gold.text for gold in example.answers]
+    return bool(golds) and f1_score(answer.text, golds) >= least_f1

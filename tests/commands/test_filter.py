@@ -1,0 +1,67 @@
+"""Tests of qanet.commands.filter."""
+
+from dataclasses import replace
+
+import pytest
+
+from qanet import cli
+from qanet.datasets.squad import Span, read_squad, write_squad
+from qanet.evaluation.metrics import f1_score
+from qanet.reader import Reader
+
+
+def test_what_the_reader_answers_rightly_is_kept(
+    loaded, trained_reader, tiny_files, tmp_path, capsys
+):
+    examples = read_squad(tiny_files.dev).examples
+    pairs = [(example.question, example.context) for example in examples]
+    answers = [ranked[0] for ranked in trained_reader.answer_many(pairs)]
+    # Every other gold answer is what the reader says.
+    for i in range(0, len(examples), 2):
+        gold = Span(answers[i].text, answers[i].start)
+        examples[i] = replace(examples[i], answers=(gold,))
+    data, output = tmp_path / "data.json", tmp_path / "kept.json"
+    write_squad(data, examples)
+
+    arguments = ["filter", "--model", "run", "--input", str(data), "--least-f1", "1"]
+    cli.main([*arguments, "--output", str(output)])
+
+    right = [
+        example.id
+        for example, answer in zip(examples, answers, strict=True)
+        if f1_score(answer.text, [example.answers[0].text]) == 1
+    ]
+    assert 0 < len(right) < 10
+    assert [example.id for example in read_squad(output).examples] == right
+    assert capsys.readouterr().out == (
+        f"{output}: {len(right)} of 10 questions kept ({len(right) / 10:.1%})\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--least-f1", "0"], "--least-f1 0: must be above 0"),
+        (["--least-f1", "nan"], "--least-f1 nan: must be above 0"),
+        (["--input", "missing.json"], "missing.json: cannot be read"),
+        (["--model", "missing"], "missing: not a run directory"),
+    ],
+)
+def test_mistakes_are_told_before_anything_is_read(
+    refused, loaded, tiny_files, monkeypatch, options, message
+):
+    monkeypatch.setattr(Reader, "load", None)
+    arguments = ["filter", "--model", "run", "--input", tiny_files.dev]
+    line = refused(cli.main, *arguments, "--output", "kept.json", *options)
+    assert message in line
+
+
+def test_nothing_is_written_where_nothing_is_kept(
+    refused, loaded, tiny_files, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("qanet.augmentation.filtering.agrees", lambda *_: False)
+    output = tmp_path / "kept.json"
+    arguments = ["filter", "--model", "run", "--input", tiny_files.dev, "--quiet"]
+    line = refused(cli.main, *arguments, "--output", output)
+    assert "finds the answer to none of its 10 questions" in line
+    assert not output.exists()
