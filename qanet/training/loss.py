@@ -1,7 +1,8 @@
-"""The loss of an answer's start or end: by what was marked, and by a teacher."""
+"""The losses: of an answer's start or end, also by a teacher, and of a sub-word."""
 
 from keras import ops
 
+from qanet.layers.look_up import PADDING
 from qanet.layers.numerics import MASKED_LOGIT
 
 
@@ -54,3 +55,24 @@ def taught_loss(weights, teacher, logits, share: float, temperature: float):
     share = share * ops.cast(ops.any(said, axis=-1), "float32")
     marked = span_loss(weights, logits)
     return (1.0 - share) * marked + share * temperature**2 * divergence
+
+
+def smoothed_cross_entropy(target, logits, smoothing: float):
+    """Sum over the sub-words of -Σ_i q_i log p_i, and their number.
+
+    q has `1 - smoothing` on the right sub-word and shares the rest among all alike
+    (Szegedy et al., 2016, section 7). Padding does not count.
+
+    Args:
+        target: int32 `(batch, length)`.
+        logits: float `(batch, length, pieces)`.
+        smoothing: what is shared.
+    """
+    total = ops.logsumexp(logits, axis=-1)
+    right = ops.take_along_axis(logits, target[..., None], axis=-1)[..., 0]
+    loss = total - right
+    if smoothing:
+        uniform = total - ops.mean(logits, axis=-1)
+        loss = (1.0 - smoothing) * loss + smoothing * uniform
+    real = ops.cast(ops.not_equal(target, PADDING), loss.dtype)
+    return ops.sum(loss * real), ops.sum(real)
