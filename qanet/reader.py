@@ -12,7 +12,7 @@ import numpy as np
 
 from qanet.config import Config
 from qanet.console import progress_bar
-from qanet.datasets.batches import BatchMaker
+from qanet.datasets.batches import BatchMaker, reading_maker
 from qanet.datasets.features import Features, build_features
 from qanet.datasets.plans import (
     NO_ITEM,
@@ -233,7 +233,8 @@ class Reader:
             return []
         self._check_questions(examples, features, chosen)
         windows = reading_windows(features, chosen, self.limits)
-        logits, no_answer = self._window_logits(features, windows, progress)
+        maker = reading_maker(examples, features, self.vocabulary, windows)
+        logits, no_answer = self._window_logits(maker, progress)
         firsts = np.searchsorted(windows.examples, chosen)
         ends = np.searchsorted(windows.examples, chosen, side="right")
         return [
@@ -266,7 +267,7 @@ class Reader:
         )
 
     def _window_logits(
-        self, features: Features, windows: Windows, progress: str | None
+        self, maker: BatchMaker, progress: str | None
     ) -> tuple[list[np.ndarray], np.ndarray]:
         """What the model says of each item.
 
@@ -274,7 +275,7 @@ class Reader:
             Start and end logits of its tokens, `(2, length)` an item, and its logits
             of there being no answer, `(items,)`; -inf where the model cannot tell.
         """
-        maker = BatchMaker(features, self.vocabulary.table(features.words), windows)
+        windows = maker.windows
         logits: list[np.ndarray] = [None] * len(windows)
         no_answer = np.full(len(windows), -np.inf)
         with progress_bar(
@@ -284,7 +285,7 @@ class Reader:
             disable=progress is None,
             leave=False,
         ) as bar:
-            for batch in self._plan(features, windows):
+            for batch in self._plan(maker.features, windows):
                 outputs = self.predict(maker.inputs(batch))
                 real = batch.items != NO_ITEM
                 items = batch.items[real]

@@ -20,16 +20,18 @@ import contextlib
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qanet.config import Config
 from qanet.errors import UserError
 from qanet.files import DamagedFile, read_arrays, write_text
-from qanet.models.registry import MODELS
+from qanet.frozen import open_encoder
+from qanet.models.registry import MODELS, contextual_of
 from qanet.settings import Section, load_settings
 from qanet.text.encoders import ENCODERS, TextEncoder
+from qanet.text.vocabulary import CONTEXTUAL_DIRECTORY
 from qanet.weights import assign_variables, save_variables, saved_variables
 
 if TYPE_CHECKING:
@@ -153,8 +155,16 @@ class Run(RunDirectory):
 
     def load_vocabulary(self) -> TextEncoder:
         """Reads the vocabulary; raises `UserError` where it is missing or damaged."""
-        encoder = ENCODERS[MODELS[self.load_config().model.name].text]
-        return encoder.load(self.vocabulary_directory)
+        settings = self.load_config().model
+        vocabulary = ENCODERS[MODELS[settings.name].text].load(
+            self.vocabulary_directory
+        )
+        if not contextual_of(settings):
+            return vocabulary
+        encoder = open_encoder(
+            self.vocabulary_directory / CONTEXTUAL_DIRECTORY, settings.contextual_layers
+        )
+        return replace(vocabulary, contextual=encoder)
 
     def load(self, precision: str | None = None) -> TrainedModel:
         """Rebuilds the model from the configuration and loads its best weights.

@@ -44,14 +44,20 @@ def _run(options: argparse.Namespace) -> None:
     check_directory(options.output)
     check_reader(options.model)
 
-    from qanet.models.registry import MODELS
+    from qanet.models.registry import MODELS, contextual_of
     from qanet.run import Run
 
-    name = Run(options.model).load_config().model.name
+    settings = Run(options.model).load_config().model
+    name = settings.name
     if options.format == "saved_model" and MODELS[name].text != "words":
         raise UserError(
             f"--format saved_model: {name} reads word pieces, which TensorFlow cannot "
             "make of strings; give --format onnx or litert"
+        )
+    if contextual_of(settings):
+        raise UserError(
+            f"--model {options.model}: reads the vectors of a language model "
+            "(model.contextual), which no export holds"
         )
     load_keras()
 

@@ -5,10 +5,13 @@ from typing import Protocol
 
 import numpy as np
 
+from qanet.datasets.contextual import ContextualVectors, contextual_vectors
 from qanet.datasets.features import Features
 from qanet.datasets.plans import NO_ITEM, PlannedBatch
 from qanet.datasets.soft_targets import TeacherTargets
+from qanet.datasets.squad import Example
 from qanet.datasets.windows import Windows
+from qanet.text.encoders import TextEncoder
 
 # Items whose answers are looked for in one go, to bound the memory.
 CHUNK = 1000
@@ -35,6 +38,7 @@ class BatchMaker:
             window was marked at a wrong one of these places.
         no_answer: whether the model can say that the context does not answer.
         teacher: what a teacher says of the examples, for models that learn from one.
+        contextual: the tokens' contextual vectors, for models that read them.
     """
 
     def __init__(
@@ -45,6 +49,7 @@ class BatchMaker:
         label_noise: float = 0.0,
         no_answer: bool = False,
         teacher: TeacherTargets | None = None,
+        contextual: ContextualVectors | None = None,
     ):
         self.features = features
         self.table = table
@@ -52,6 +57,7 @@ class BatchMaker:
         self.label_noise = label_noise
         self.no_answer = no_answer
         self.teacher = teacher
+        self.contextual = contextual
         contexts = features.context_of[windows.examples]
         self._context_begins = features.context_splits[contexts] + windows.offsets
         self._question_begins = features.question_splits[windows.examples]
@@ -97,23 +103,27 @@ class BatchMaker:
     def inputs(self, batch: PlannedBatch) -> dict[str, np.ndarray]:
         """The model's inputs, as `qanet.models.inputs` describes them."""
         real = batch.items != NO_ITEM
-        context = _padded(
-            self.features.context_words,
-            self._context_begins[batch.items],
-            np.where(real, self.windows.lengths[batch.items], 0),
-            batch.context_length,
-        )
-        question = _padded(
-            self.features.question_words,
-            self._question_begins[batch.items],
-            np.where(real, self._question_lengths[batch.items], 0),
-            batch.question_length,
-        )
-        return {
-            f"{text}_{column}": table[words]
-            for text, words in (("context", context), ("question", question))
-            for column, table in self.table.items()
+        places = {
+            "context": (
+                self._context_begins[batch.items],
+                np.where(real, self.windows.lengths[batch.items], 0),
+                batch.context_length,
+            ),
+            "question": (
+                self._question_begins[batch.items],
+                np.where(real, self._question_lengths[batch.items], 0),
+                batch.question_length,
+            ),
         }
+        inputs = {}
+        for text, of_text in places.items():
+            words = _padded(getattr(self.features, f"{text}_words"), *of_text)
+            for column, table in self.table.items():
+                inputs[f"{text}_{column}"] = table[words]
+            if self.contextual is not None:
+                vectors = _padded(getattr(self.contextual, text), *of_text)
+                inputs[f"{text}_contextual"] = vectors
+        return inputs
 
     def targets(self, batch: PlannedBatch) -> dict[str, np.ndarray]:
         """Weights of the window's tokens as start and as end, which sum to one.
@@ -167,13 +177,43 @@ class BatchMaker:
         return {"teacher_start_logits": both[0], "teacher_end_logits": both[1]}
 
 
+def reading_maker(
+    examples: Sequence[Example],
+    features: Features,
+    vocabulary: TextEncoder,
+    windows: Windows,
+) -> BatchMaker:
+    """What makes the inputs of a model that reads, and is not trained.
+
+    Args:
+        examples: what `features` was built from.
+        features: their tokens, as `vocabulary` splits texts.
+        vocabulary: the text encoder.
+        windows: the items that plans speak of.
+    """
+    table = vocabulary.table(features.words)
+    contextual = read_contextual(examples, features, vocabulary)
+    return BatchMaker(features, table, windows, contextual=contextual)
+
+
+def read_contextual(
+    examples: Sequence[Example], features: Features, vocabulary: TextEncoder
+) -> ContextualVectors | None:
+    """The tokens' contextual vectors, where the text encoder has any."""
+    if vocabulary.contextual is None:
+        return None
+    return contextual_vectors(
+        vocabulary.contextual, examples, features, vocabulary.tokens
+    )
+
+
 def _padded(
     flat: np.ndarray, begins: np.ndarray, lengths: np.ndarray, size: int
 ) -> np.ndarray:
     """Rows of `flat` from `begins`, cut or padded with 0 to `size`."""
     positions = np.arange(size)
     real = positions < lengths[:, None]
-    rows = np.zeros(real.shape, dtype=flat.dtype)
+    rows = np.zeros((*real.shape, *flat.shape[1:]), dtype=flat.dtype)
     rows[real] = flat[(begins[:, None] + positions)[real]]
     return rows
 

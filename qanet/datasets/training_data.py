@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from qanet.config import ORIGINAL, Config
+from qanet.datasets.batches import read_contextual
+from qanet.datasets.contextual import ContextualVectors
 from qanet.datasets.features import (
     Features,
     build_features,
@@ -31,8 +33,9 @@ from qanet.files import (
     unpack_json,
     write_file,
 )
+from qanet.frozen import open_encoder
 from qanet.models.pretrained import check_sizes
-from qanet.models.registry import MODELS
+from qanet.models.registry import MODELS, contextual_of
 from qanet.text.encoders import ENCODERS, TextEncoder
 from qanet.text.pieces import WordPieces
 from qanet.text.tokenizer import words_of
@@ -60,6 +63,7 @@ class TrainingData:
         vocabulary: words, characters and vectors.
         counts: for `train`, `dev` and each augmented set, how much was read and mended.
         teacher: what the teacher says of `original`; `None` without one.
+        contextual: contextual vectors of `train`; `None` without a language model.
     """
 
     train: Features
@@ -69,6 +73,7 @@ class TrainingData:
     vocabulary: TextEncoder
     counts: dict[str, dict[str, int]]
     teacher: TeacherTargets | None = None
+    contextual: ContextualVectors | None = None
 
 
 def check_files(config: Config) -> None:
@@ -84,8 +89,11 @@ def check_files(config: Config) -> None:
     for file in [data.packed] if data.packed else files:
         with reading_text(file), open(file, "rb"):
             pass
-    if MODELS[config.model.name].load_pretrained and config.model.pretrained:
-        check_sizes(config.model)
+    model = config.model
+    if MODELS[model.name].load_pretrained and model.pretrained:
+        check_sizes(model)
+    if contextual_of(model):
+        open_encoder(Path(model.contextual), model.contextual_layers)
 
 
 def read_training_data(
@@ -104,6 +112,11 @@ def read_training_data(
         UserError: a file cannot be read, or something is wrong in it.
     """
     if config.data.packed:
+        if contextual_of(config.model):
+            raise UserError(
+                f"{config.data.packed}: a packed data set has no texts, which "
+                "model.contextual reads; train with --train and --dev"
+            )
         data = load_packed(config.data.packed, MODELS[config.model.name].text)
         for name in config.data.mix.keys() - data.sources.keys():
             raise UserError(
@@ -132,8 +145,26 @@ def read_training_data(
     train, dev = join_features([features[name] for name in files]), features["dev"]
     if vocabulary is None:
         vocabulary = build_vocabulary(config, train, dev, cache)
-    data = TrainingData(train, sources, examples["dev"], dev, vocabulary, counts)
-    return replace(data, teacher=read_teacher(config, examples["train"], train))
+    if contextual_of(config.model):
+        # That of a resumed run is a copy of the configured one.
+        directory = Path(config.model.contextual)
+        encoder = vocabulary.contextual or open_encoder(
+            directory, config.model.contextual_layers
+        )
+        encoder.cache = cache
+        vocabulary = replace(vocabulary, contextual=encoder)
+    return TrainingData(
+        train,
+        sources,
+        examples["dev"],
+        dev,
+        vocabulary,
+        counts,
+        teacher=read_teacher(config, examples["train"], train),
+        contextual=read_contextual(
+            [example for name in files for example in examples[name]], train, vocabulary
+        ),
+    )
 
 
 def read_teacher(

@@ -6,6 +6,8 @@ import keras
 from keras import ops
 
 TEXTS = ("context", "question")
+# The column of contextual vectors; all others hold numbers of tokens and characters.
+CONTEXTUAL = "contextual"
 
 
 def reading_inputs(
@@ -17,11 +19,14 @@ def reading_inputs(
         columns: by name, the shape that a column has at each token: `()` for a number.
 
     Returns:
-        For both texts and each column `{text}_{column}`, int32 `(batch, length, ...)`.
+        For both texts and each column `{text}_{column}`, int32 `(batch, length, ...)`;
+        contextual vectors are float16.
     """
     return {
         f"{text}_{column}": keras.Input(
-            (None, *shape), dtype="int32", name=f"{text}_{column}"
+            (None, *shape),
+            dtype="float16" if column == CONTEXTUAL else "int32",
+            name=f"{text}_{column}",
         )
         for text in TEXTS
         for column, shape in columns.items()

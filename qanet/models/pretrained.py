@@ -74,22 +74,33 @@ def check_sizes(config: "BERTConfig") -> None:
     Raises:
         UserError: they are, or their configuration cannot be read.
     """
-    directory = Path(config.pretrained)
+    wanted = read_sizes(Path(config.pretrained))
+    if any(getattr(config, ours) != value for ours, value in wanted.items()):
+        options = " ".join(f"--set model.{k}={v}" for k, v in wanted.items())
+        raise UserError(
+            f"{config.pretrained}: is of another size than the model; give {options}"
+        )
+
+
+def read_sizes(directory: Path) -> dict[str, int]:
+    """The sizes of a public model, as settings of ours.
+
+    Raises:
+        UserError: its configuration cannot be read, or is of another kind of model.
+    """
     path = directory / "config.json"
     if not path.exists():
         path = directory / "bert_config.json"
     try:
         with reading_text(path):
             stored = dict(json.loads(path.read_bytes()))
-        wanted = {ours: int(stored[theirs]) for theirs, ours in SETTINGS.items()}
+        sizes = {ours: int(stored[theirs]) for theirs, ours in SETTINGS.items()}
     except (KeyError, TypeError, ValueError):
         raise UserError(f"{path}: not the configuration of a BERT model") from None
     for key, value in FIXED.items():
         if stored.get(key, value) != value:
             raise UserError(f"{path}: {key} is {stored[key]!r}; only {value!r} is read")
-    if any(getattr(config, ours) != value for ours, value in wanted.items()):
-        options = " ".join(f"--set model.{k}={v}" for k, v in wanted.items())
-        raise UserError(f"{path}: is of another size than the model; give {options}")
+    return sizes
 
 
 def read_tensors(directory: Path) -> tuple[Path, dict[str, np.ndarray]]:

@@ -101,6 +101,11 @@ MODELS = {
 }
 
 
+def contextual_of(settings: Section) -> str | None:
+    """The directory of a model's frozen language model; `None` without one."""
+    return getattr(settings, "contextual", None)
+
+
 def build_model(config: Section, sizes: Any, no_answer: bool = False) -> "keras.Model":
     """Builds the model that `config.name` names, with untrained weights.
 

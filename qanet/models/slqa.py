@@ -11,7 +11,12 @@ from qanet.models.recurrent import (
     bidirectional_lstm,
     lstm_flops,
 )
-from qanet.models.words import EmbeddingSizes, embed_words, word_flops
+from qanet.models.words import (
+    EmbeddingSizes,
+    contextual_mix,
+    embed_words,
+    word_flops,
+)
 
 if TYPE_CHECKING:
     import keras
@@ -25,10 +30,13 @@ class SLQAConfig(RecurrentReaderConfig):
 
     Attributes:
         name: the model's name in the registry.
+        contextual_output: contextual vectors, mixed anew, also stand beside the
+            encoder's states.
     """
 
     name: Literal["slqa"] = "slqa"
     question_match: bool = True
+    contextual_output: bool = False
 
 
 def build_slqa(config: SLQAConfig, sizes: EmbeddingSizes) -> "keras.Model":
@@ -56,8 +64,13 @@ def build_slqa(config: SLQAConfig, sizes: EmbeddingSizes) -> "keras.Model":
     # Encoder: one LSTM for both texts; a word's own vector stands beside its state.
     encoder = bidirectional_lstm(config, "encoder")
     join = keras.layers.Concatenate(name="encoded")
-    context = join([encoder(texts.context, context_mask), texts.context])
-    question = join([encoder(texts.question, question_mask), texts.question])
+    context = [encoder(texts.context, context_mask), texts.context]
+    question = [encoder(texts.question, question_mask), texts.question]
+    if config.contextual_output and sizes.contextual:
+        mix = contextual_mix(config, "language_model_output")
+        context.append(mix(texts.inputs["context_contextual"]))
+        question.append(mix(texts.inputs["question_contextual"]))
+    context, question = join(context), join(question)
 
     # Co-attention, and fusion of each text with what it attended to.
     attended_context, attended_question = CoAttention(name="co_attention")(
@@ -90,6 +103,8 @@ def slqa_flops(
     """See `qanet.models.registry.forward_flops`."""
     both = 2 * config.units
     encoded = both + config.width
+    if config.contextual_output and sizes.contextual:
+        encoded += config.width
 
     def fusion(width: int) -> int:
         return 4 * width * (width + 1)

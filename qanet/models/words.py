@@ -3,8 +3,11 @@
 Importing this imports no Keras, see `qanet.models.registry`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
 
 from qanet.settings import Depth, Rate, Section, Size, SizeOrZero
 
@@ -24,6 +27,7 @@ class EmbeddingSizes:
         pretrained: whether the vectors were given; otherwise they are trained.
         lowercase: for each character the number of its lower case; empty where no
             character has one.
+        contextual: layers and width of the contextual vectors, where there are any.
     """
 
     rows: int
@@ -32,11 +36,13 @@ class EmbeddingSizes:
     characters_per_word: int
     pretrained: bool
     lowercase: tuple[int, ...] = ()
+    contextual: tuple[int, int] | None = None
 
     @property
     def columns(self) -> dict[str, tuple[int, ...]]:
         """The columns of `Vocabulary.table`, and their shape at each word."""
-        return {"words": (), "characters": (self.characters_per_word,)}
+        columns = {"words": (), "characters": (self.characters_per_word,)}
+        return columns | ({"contextual": self.contextual} if self.contextual else {})
 
 
 def word_sizes(vocabulary, config) -> EmbeddingSizes:
@@ -47,6 +53,7 @@ def word_sizes(vocabulary, config) -> EmbeddingSizes:
         config: settings of the vocabulary.
     """
     pretrained = vocabulary.vectors is not None
+    contextual = vocabulary.contextual
     return EmbeddingSizes(
         rows=len(vocabulary.words),
         width=vocabulary.vectors.shape[1] if pretrained else config.word_width,
@@ -54,6 +61,7 @@ def word_sizes(vocabulary, config) -> EmbeddingSizes:
         characters_per_word=vocabulary.characters_per_word,
         pretrained=pretrained,
         lowercase=vocabulary.lowercase,
+        contextual=contextual and (contextual.layers, contextual.width),
     )
 
 
@@ -75,6 +83,10 @@ class WordReaderConfig(Section):
         embedding_dropout: what these rates drop: single `elements` of the vectors, or
             whole `types`, a word or a character at all its places in the batch.
         dropout: dropout rate of every sub-layer.
+        contextual: directory of a frozen language model, whose vectors are added to
+            each word's (Peters et al., 2018): a public BERT model, or an ELMo model
+            with its `options.json` and `weights.hdf5`.
+        contextual_layers: how many of its last layers are mixed.
         question_match: also tell the encoder of each word whether the other text has
             it, and how often its own has (`qanet.layers.text_match`).
     """
@@ -90,6 +102,8 @@ class WordReaderConfig(Section):
     character_dropout: Rate = 0.05
     embedding_dropout: Literal["elements", "types"] = "elements"
     dropout: Rate = 0.1
+    contextual: str | None = None
+    contextual_layers: int = Field(default=3, ge=1, le=100)
     question_match: bool = False
 
 
@@ -179,9 +193,13 @@ def embed_words(
             config.width, use_bias=False, name="match_projection"
         )
 
+    mix = contextual_mix(config, "language_model") if sizes.contextual else None
+
     def embed(text, other, name):
         # An export begins here: known words' vectors are looked up.
         x = keras.layers.Identity(name=f"{name}_vectors")(embedding(*text, *seeds))
+        if mix:
+            x = x + mix(inputs[f"{name}_contextual"])
         if config.question_match:
             x = x + match_projection(match(*text, *other))
         return x
@@ -193,6 +211,28 @@ def embed_words(
         context_mask=mask_of(context[0]),
         question_mask=mask_of(question[0]),
     )
+
+
+def contextual_mix(
+    config: WordReaderConfig, name: str
+) -> "Callable[[keras.KerasTensor], keras.KerasTensor]":
+    """Mixes the layers of contextual vectors and projects them to the model's width.
+
+    Returns:
+        A function of vectors `(batch, length, layers, width)`; with each call it has
+        the same weights.
+    """
+    import keras
+
+    from qanet.layers.dropout import Dropout
+    from qanet.layers.scalar_mix import ScalarMix
+
+    mix = ScalarMix(name=f"{name}_mix")
+    dropout = Dropout(config.dropout, name=f"{name}_dropout")
+    projection = keras.layers.Dense(
+        config.width, use_bias=False, name=f"{name}_projection"
+    )
+    return lambda vectors: projection(dropout(mix(vectors)))
 
 
 def word_embedding(model: "keras.Model") -> "keras.layers.Layer":
@@ -233,4 +273,7 @@ def word_flops(config: WordReaderConfig, sizes: EmbeddingSizes) -> int:
         from qanet.layers.text_match import TextMatch
 
         count += TextMatch.FEATURES * config.width
+    if sizes.contextual:
+        layers, width = sizes.contextual
+        count += width * (layers + config.width)
     return count

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import keras
 import numpy as np
 
-from qanet.datasets.batches import BatchMaker
+from qanet.datasets.batches import reading_maker
 from qanet.datasets.features import build_features
 from qanet.datasets.plans import plan_reading_any_shape
 from qanet.datasets.squad import Example
@@ -60,11 +60,12 @@ class Explainer:
             passage: the passage, short enough to be read in one window.
         """
         split = self.vocabulary.tokens
-        features = build_features([Example("", question, passage, ())], split)
+        examples = [Example("", question, passage, ())]
+        features = build_features(examples, split)
         windows = reading_windows(features, np.arange(1), self.limits)
-        table = self.vocabulary.table(features.words)
+        maker = reading_maker(examples, features, self.vocabulary, windows)
         (batch,) = plan_reading_any_shape(windows, features.question_lengths, 1)
-        outputs = self.predict(BatchMaker(features, table, windows).inputs(batch))
+        outputs = self.predict(maker.inputs(batch))
         passage_tokens = [list(span) for span in split(passage)[1]]
         question_tokens = [list(span) for span in split(question)[1]]
         n, m = len(passage_tokens), len(question_tokens)

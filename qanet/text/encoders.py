@@ -6,6 +6,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
+from qanet.text.contextual import ContextualEncoder
 from qanet.text.pieces import WordPieces
 from qanet.text.vocabulary import Vocabulary
 
@@ -16,11 +17,14 @@ class TextEncoder(Protocol):
     Attributes:
         vectors: frozen vectors that go into the model, float16 `(rows, width)`; `None`
             where there are none.
+        contextual: gives each token further vectors, by its text; `None` where there
+            are none.
         unit: what a user is told that tokens are.
         key: tells its way of splitting from others, for caches.
     """
 
     vectors: np.ndarray | None
+    contextual: ContextualEncoder | None
     unit: str
     key: str
 

@@ -46,6 +46,7 @@ class WordPieces:
 
     # What a model makes of a piece is trained with it.
     vectors = None
+    contextual = None
     unit = "word pieces"
 
     def __init__(self, pieces: Sequence[str]):

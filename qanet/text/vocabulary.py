@@ -16,6 +16,7 @@ import numpy as np
 
 from qanet.errors import UserError
 from qanet.files import write_file, write_text
+from qanet.text.contextual import ContextualEncoder
 from qanet.text.settings import VocabularyConfig
 from qanet.text.tokenizer import count_tokens, words_of
 from qanet.text.vectors import WordVectors
@@ -26,6 +27,7 @@ RESERVED = ["", "<unknown>"]
 
 WORDS_FILE = "vocabulary.json"
 VECTORS_FILE = "vectors.npy"
+CONTEXTUAL_DIRECTORY = "contextual"
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,12 +41,15 @@ class Vocabulary:
         characters_per_word: characters that a word is cut or padded to.
         vectors: pretrained vectors, float16 `(len(words), width)`, or `None` where
             the model trains its own.
+        contextual: a frozen language model, which gives each word further vectors, by
+            its text.
     """
 
     words: list[str]
     characters: list[str]
     characters_per_word: int
     vectors: np.ndarray | None = None
+    contextual: ContextualEncoder | None = None
 
     # There is one way of splitting a text into words.
     key: ClassVar[str] = ""
@@ -139,6 +144,8 @@ class Vocabulary:
                 directory / VECTORS_FILE,
                 lambda file: np.save(file, self.vectors, allow_pickle=False),
             )
+        if self.contextual is not None:
+            self.contextual.save(directory / CONTEXTUAL_DIRECTORY)
         self.save_words(directory)
 
     def save_words(self, directory: Path) -> None:
@@ -148,7 +155,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, directory: Path) -> Self:
-        """Reads what `save` wrote.
+        """Reads what `save` wrote, but for `contextual`.
 
         Raises:
             UserError: a file is missing or malformed.

@@ -72,6 +72,7 @@ class Trainer:
                 training.label_noise,
                 config.data.no_answer,
                 data.teacher,
+                data.contextual,
             ),
             plan=plan_training(
                 windows,

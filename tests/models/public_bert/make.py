@@ -31,6 +31,14 @@ def states(model, question, context):
     return output.last_hidden_state[0].numpy()
 
 
+def states_alone(model, text):
+    """The hidden states of each block of [CLS] text [SEP], those of the text alone."""
+    pieces = [model.config.first, *text, model.config.separator]
+    with torch.no_grad():
+        output = model(torch.tensor([pieces]), output_hidden_states=True)
+    return [state[0, 1:-1].tolist() for state in output.hidden_states[1:]]
+
+
 def main():
     """Writes the files."""
     torch.manual_seed(1)
@@ -53,6 +61,7 @@ def main():
         "question": QUESTION,
         "context": CONTEXT,
         "states": states(model, QUESTION, CONTEXT).tolist(),
+        "states_alone": states_alone(model, CONTEXT),
     }
     if len(sys.argv) > 1:
         model = BertModel.from_pretrained(sys.argv[1]).eval()

@@ -1,0 +1,130 @@
+"""Contextual vectors of a data set, encoded once and kept on disk."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from qanet.console import log, progress_bar
+from qanet.datasets.features import Features, Split
+from qanet.datasets.squad import Example
+from qanet.errors import UserError
+from qanet.files import write_file
+from qanet.text.contextual import ContextualEncoder
+
+
+@dataclass(frozen=True)
+class ContextualVectors:
+    """The vectors of the tokens of `Features`, in their order.
+
+    Attributes:
+        context: float16 `(context tokens, layers, width)`.
+        question: float16 `(question tokens, layers, width)`.
+    """
+
+    context: np.ndarray
+    question: np.ndarray
+
+
+def contextual_vectors(
+    encoder: ContextualEncoder,
+    examples: Sequence[Example],
+    features: Features,
+    split: Split,
+) -> ContextualVectors:
+    """Reads the vectors of these very texts from the encoder's cache, or encodes them.
+
+    A cache that cannot be written is warned of and done without.
+
+    Args:
+        encoder: the language model.
+        examples: what `features` was built from.
+        features: their tokens.
+        split: how they were split.
+    """
+    contexts = [""] * (len(features.context_splits) - 1)
+    for example, context in zip(examples, features.context_of, strict=True):
+        contexts[context] = example.context
+    bounds = zip(features.context_splits[:-1], features.context_splits[1:], strict=True)
+    spans = [features.context_spans[begin:end] for begin, end in bounds]
+    questions = [example.question for example in examples]
+    asked = [np.array(split(text)[1]).reshape(-1, 2) for text in questions]
+    return ContextualVectors(
+        _encoded(encoder, contexts, spans, "contexts"),
+        _encoded(encoder, questions, asked, "questions"),
+    )
+
+
+def _encoded(
+    encoder: ContextualEncoder,
+    texts: Sequence[str],
+    spans: Sequence[np.ndarray],
+    name: str,
+) -> np.ndarray:
+    """The vectors of all texts, one after the other."""
+    shape = (sum(map(len, spans)), encoder.layers, encoder.width)
+    if encoder.cache is None:
+        return _in_memory(shape, encoder.encode(texts, spans))
+    path = encoder.cache / f"contextual-{_content_hash(encoder, texts, spans)}.npy"
+    try:
+        return _open(path, shape)
+    except (OSError, ValueError):
+        pass
+    vectors = _told(encoder.encode(texts, spans), f"encoding {name}", len(texts))
+    try:
+        write_file(path, lambda file: _write(file, shape, vectors))
+        return _open(path, shape)
+    except UserError as error:
+        log.warning("%s; the next start will take as long", error)
+        return _in_memory(shape, encoder.encode(texts, spans))
+
+
+def _open(path: Path, shape: tuple[int, ...]) -> np.ndarray:
+    """The vectors of a file, which stay on disk until they are read.
+
+    Raises:
+        OSError, ValueError: there is no such file, or it is damaged.
+    """
+    if not shape[0]:
+        return np.zeros(shape, dtype=np.float16)
+    table = np.load(path, mmap_mode="r", allow_pickle=False)
+    if table.shape != shape or table.dtype != np.float16:
+        raise ValueError("another file")
+    return table
+
+
+def _write(
+    file: IO[bytes], shape: tuple[int, ...], vectors: Iterable[np.ndarray]
+) -> None:
+    """Writes an `.npy` file piece by piece."""
+    header = {"descr": "<f2", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)
+    for of_text in vectors:
+        file.write(of_text.astype("<f2").tobytes())
+
+
+def _told(
+    vectors: Iterator[np.ndarray], label: str, total: int
+) -> Iterator[np.ndarray]:
+    """The same, with a progress bar."""
+    with progress_bar(total=total, desc=label, unit="text", leave=False) as bar:
+        for of_text in vectors:
+            yield of_text
+            bar.update()
+
+
+def _in_memory(shape: tuple[int, ...], vectors: Iterator[np.ndarray]) -> np.ndarray:
+    return np.concatenate([np.zeros((0, *shape[1:]), "float16"), *vectors])
+
+
+def _content_hash(
+    encoder: ContextualEncoder, texts: Sequence[str], spans: Sequence[np.ndarray]
+) -> str:
+    digest = hashlib.sha256(encoder.key.encode())
+    for text, places in zip(texts, spans, strict=True):
+        digest.update(f"{len(text)}\0{text}".encode("utf-8", "surrogatepass"))
+        digest.update(np.asarray(places, np.int32).tobytes())
+    return digest.hexdigest()[:24]

@@ -1,0 +1,76 @@
+"""Tests of qanet.models.words: contextual vectors in every reader of words."""
+
+import numpy as np
+import pytest
+from made_models import SIZES, batch, logits, made_examples, with_sizes
+
+from qanet.models.registry import MODELS, build_model, forward_flops
+from qanet.models.words import contextual_mix
+
+LAYERS, WIDTH = 2, 5
+SMALL = {"width": 8, "character_width": 4, "character_filters": 5}
+
+
+@pytest.fixture(params=[name for name in MODELS if MODELS[name].text == "words"])
+def settings(request):
+    more = {"heads": 2} if request.param == "qanet" else {"units": 5}
+    return MODELS[request.param].settings.model_validate(SMALL | more)
+
+
+@pytest.fixture
+def inputs(rng):
+    """A batch with padding, and vectors everywhere."""
+    some = batch(made_examples(rng))
+    for text, length in (("context", 6), ("question", 5)):
+        vectors = rng.normal(size=(3, length, LAYERS, WIDTH)).astype("float16")
+        some[f"{text}_contextual"] = vectors
+    return some
+
+
+def test_contextual_vectors_are_read_where_words_are(settings, inputs, randomise):
+    sizes = with_sizes(contextual=(LAYERS, WIDTH))
+    model = build_model(settings, sizes)
+    randomise(model)
+    before = logits(model, inputs)
+    for text in ("context", "question"):
+        padding = inputs[f"{text}_words"] == 0
+        # Padding's are not seen; a word's are.
+        changed = inputs[f"{text}_contextual"].copy()
+        changed[padding] = 7.0
+        same = logits(model, inputs | {f"{text}_contextual": changed})
+        np.testing.assert_allclose(same, before, atol=1e-5)
+        changed[:, 0] += 1.0
+        assert not np.allclose(
+            logits(model, inputs | {f"{text}_contextual": changed}), before, atol=1e-4
+        )
+
+
+def test_slqa_may_read_them_again_at_its_encoders_output(inputs, rng):
+    config = MODELS["slqa"].settings.model_validate(SMALL | {"units": 5})
+    again = config.model_copy(update={"contextual_output": True})
+    sizes = with_sizes(contextual=(LAYERS, WIDTH))
+    model = build_model(again, sizes)
+    names = [layer.name for layer in model.layers]
+    assert "language_model_output_mix" in names
+    assert logits(model, inputs).shape == (2, 3, 6)
+    more = forward_flops(again, sizes, 6, 5) - forward_flops(config, sizes, 6, 5)
+    assert more > 0
+    # Without vectors there is nothing to be read again.
+    assert build_model(again, SIZES).count_params() == (
+        build_model(config, SIZES).count_params()
+    )
+
+
+def test_the_mix_against_numpy(settings, rng):
+    import keras
+
+    vectors = keras.Input((None, LAYERS, WIDTH), dtype="float16")
+    model = keras.Model(vectors, contextual_mix(settings, "m")(vectors))
+    scalars, gamma = np.array([0.3, -0.5]), 1.5
+    kernel = rng.normal(size=(WIDTH, 8))
+    for variable, value in zip(model.weights, (scalars, gamma, kernel), strict=True):
+        variable.assign(value)
+    x = rng.normal(size=(2, 3, LAYERS, WIDTH)).astype("float16")
+    shares = np.exp(scalars) / np.exp(scalars).sum()
+    mixed = gamma * np.einsum("btlw,l->btw", x.astype("float64"), shares)
+    np.testing.assert_allclose(model(x), mixed @ kernel, atol=1e-2)

@@ -1,0 +1,130 @@
+"""Tests of qanet.frozen: vectors of a small public BERT."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qanet import frozen
+from qanet.errors import UserError
+from qanet.frozen import first_pieces, open_encoder, windows_of
+from qanet.text.tokenizer import words_of
+
+PUBLIC = Path(__file__).parent / "models" / "public_bert"
+EXPECTED = json.loads((PUBLIC / "expected.json").read_text("utf-8"))
+# As pieces: b ##b d e a f; the numbers of `EXPECTED["context"]`.
+TEXT = "bb d e a f"
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return open_encoder(PUBLIC, 2)
+
+
+def encoded(encoder, *texts):
+    spans = [np.array(words_of(text)[1]).reshape(-1, 2) for text in texts]
+    return list(encoder.encode(texts, spans))
+
+
+def test_words_have_the_hidden_states_of_their_first_piece(encoder):
+    (found,) = encoded(encoder, TEXT)
+    assert found.shape == (5, 2, 8)
+    assert (encoder.layers, encoder.width) == found.shape[1:]
+    assert found.dtype == np.float16
+    # By block, then by piece; the second piece is no word's first.
+    expected = np.array(EXPECTED["states_alone"])[:, [0, 2, 3, 4, 5]]
+    np.testing.assert_allclose(found.swapaxes(0, 1), expected, atol=2e-3)
+
+
+def test_the_last_blocks_alone(encoder):
+    (found,) = encoded(open_encoder(PUBLIC, 1), TEXT)
+    np.testing.assert_array_equal(found, encoded(encoder, TEXT)[0][:, 1:])
+
+
+def test_texts_that_are_read_together_do_not_change_one_another(encoder, monkeypatch):
+    texts = ["a", "bb d e a f g", "", "c " * 70, "d ,a"]
+    together = encoded(encoder, *texts)
+    assert [len(vectors) for vectors in together] == [1, 6, 0, 70, 3]
+    monkeypatch.setattr(frozen, "TEXTS", 2)
+    for vectors, text, apart in zip(
+        together, texts, encoded(encoder, *texts), strict=True
+    ):
+        (alone,) = encoded(encoder, text)
+        np.testing.assert_allclose(vectors, alone, atol=2e-3)
+        np.testing.assert_allclose(vectors, apart, atol=2e-3)
+
+
+def test_long_texts_are_read_in_windows(encoder, monkeypatch):
+    text = "a b c d " * 5
+    (whole,) = encoded(encoder, text)
+    monkeypatch.setattr(frozen.FrozenBERT, "WINDOW", 8)
+    monkeypatch.setattr(frozen.FrozenBERT, "STRIDE", 4)
+    (found,) = encoded(encoder, text)
+    # The first and the last words are told by the first and the last window.
+    (begin,) = encoded(encoder, " ".join(text.split()[:8]))
+    np.testing.assert_allclose(found[:6], begin[:6], atol=2e-3)
+    (middle,) = encoded(encoder, " ".join(text.split()[4:12]))
+    np.testing.assert_allclose(found[6:10], middle[2:6], atol=2e-3)
+    assert found.shape == whole.shape
+    assert np.abs(found - whole).max() > 0.01
+
+
+def test_a_copy_gives_the_same_vectors(encoder, tmp_path):
+    encoder.save(tmp_path / "new" / "copy")
+    copy = open_encoder(tmp_path / "new" / "copy", 2)
+    assert copy.key == encoder.key
+    np.testing.assert_array_equal(encoded(copy, TEXT)[0], encoded(encoder, TEXT)[0])
+
+
+def test_other_vectors_have_another_key(encoder, tmp_path):
+    assert open_encoder(PUBLIC, 1).key != encoder.key
+    encoder.save(tmp_path)
+    path = tmp_path / "model.safetensors"
+    changed = bytearray(path.read_bytes())
+    changed[-1] ^= 1
+    path.write_bytes(changed)
+    assert open_encoder(tmp_path, 2).key != encoder.key
+
+
+def test_what_is_no_language_model_is_refused(tmp_path):
+    with pytest.raises(UserError, match=r"model\.contextual_layers=3"):
+        open_encoder(PUBLIC, 3)
+    with pytest.raises(UserError, match=str(tmp_path)):
+        open_encoder(tmp_path, 1)
+
+
+@given(
+    st.integers(1, 60),
+    st.integers(2, 12).flatmap(
+        lambda window: st.tuples(st.just(window), st.integers(1, window - 1))
+    ),
+)
+def test_each_token_is_told_by_one_window_that_holds_it(length, sizes):
+    window, stride = sizes
+    told = []
+    for offset, size, first, last in windows_of(length, window, stride):
+        assert size <= window
+        assert offset <= first < last <= offset + size <= length
+        told += range(first, last)
+    assert told == list(range(length))
+
+
+def test_a_token_is_told_where_it_is_central():
+    assert list(windows_of(20, 8, 4)) == [
+        (0, 8, 0, 6),
+        (4, 8, 6, 10),
+        (8, 8, 10, 14),
+        (12, 8, 14, 20),
+    ]
+    assert list(windows_of(0, 8, 4)) == []
+
+
+def test_a_word_without_a_piece_at_its_begin_has_no_vector():
+    states = np.arange(1, 4, dtype="float32").reshape(3, 1, 1)
+    places = np.array([(0, 2), (2, 4), (7, 9)])
+    words = np.array([(0, 4), (5, 6), (7, 9), (10, 12)])
+    assert first_pieces(states, places, words).ravel().tolist() == [1, 0, 3, 0]
+    assert not first_pieces(states[:0], places[:0], words).any()
