@@ -164,14 +164,25 @@ def lstm(z, recurrent):
         steps = (upstream, cells, before, activations)
         (dz,) = loop(backward, (nothing, start), steps, (4 * units,), backwards=True)
         # The states before each step times its gradient, all steps in one product.
-        h = ops.concatenate([start[None], states[:-1]], axis=0)
-        h, d = (
-            ops.reshape(ops.transpose(x, (1, 0, 2, 3)), (x.shape[1], -1, x.shape[3]))
-            for x in (h, dz)
-        )
-        return dz, ops.matmul(ops.transpose(h, (0, 2, 1)), d)
+        return dz, products(ops.concatenate([start[None], states[:-1]], axis=0), dz)
 
     return states, gradient
+
+
+def products(x, d):
+    """Σ x^T d over steps and texts, for each direction.
+
+    Args:
+        x, d: float32 `(length, directions, batch, width)`.
+
+    Returns:
+        float32 `(directions, width of x, width of d)`.
+    """
+    x, d = (
+        ops.reshape(ops.transpose(y, (1, 0, 2, 3)), (y.shape[1], -1, y.shape[3]))
+        for y in (x, d)
+    )
+    return ops.matmul(ops.transpose(x, (0, 2, 1)), d)
 
 
 def loop(step, state, inputs, widths, backwards=False):

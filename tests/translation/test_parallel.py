@@ -119,28 +119,3 @@ def test_every_pair_takes_its_turn(lengths, seed):
         turns = Counter(items_of(batches, same))
         if turns:
             assert max(turns.values()) - min(turns.values()) <= 2
-
-
-def test_the_plan_follows_from_the_seed_and_not_from_its_length():
-    lengths = [(i % 7 + 1, 2) for i in range(40)]
-    whole, part = (batches_of(lengths).plan(steps) for steps in (30, 17))
-    other = batches_of(lengths, seed=7).plan(30)
-    for one, same in zip(whole, part, strict=False):
-        np.testing.assert_array_equal(one.items, same.items)
-    assert any(
-        list(a.items) != list(b.items) for a, b in zip(whole, other, strict=True)
-    )
-
-
-def test_replicas_share_every_batch():
-    batches = batches_of([(2, 2)] * 40, batch_tokens=30)
-    assert {len(planned.items) for planned in batches.plan(30)} == {7}
-    assert {len(planned.items) for planned in batches.plan(30, replicas=3)} == {6}
-    with pytest.raises(UserError, match=r"batch_tokens=30: .* each of 4 replicas"):
-        batches.plan(30, replicas=4)
-
-
-def test_epochs_differ():
-    batches = batches_of([(2, 2)] * 40)
-    items = np.array(items_of(batches, batches.plan(30))).reshape(3, 40)
-    assert len({tuple(epoch) for epoch in items.tolist()}) == 3
