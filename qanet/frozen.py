@@ -7,14 +7,22 @@ Importing this imports no Keras, see `qanet.models.registry`.
 import hashlib
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from qanet.errors import UserError, reading_text
+from qanet.files import write_file
 from qanet.models.bert import POSITIONS, BERTConfig, encode, piece_sizes
+from qanet.models.character_ids import character_ids
+from qanet.models.elmo_weights import (
+    OPTIONS_FILE,
+    WEIGHTS_FILE,
+    load_bilm,
+    read_options,
+)
 from qanet.models.pretrained import (
     CHECKPOINT,
     SAFETENSORS,
@@ -35,22 +43,105 @@ class Part(NamedTuple):
     Attributes:
         text: the number of its text.
         numbers: what is read, int32 `(tokens, ...)`.
-        first, last: the tokens, from the text's begin, whose vectors are taken from it.
-        offset: the token that it begins with.
+        offset: the token of the text that it begins with.
+        first, last: the first token of the text that has its vectors from this part,
+            and the one after the last.
     """
 
     text: int
     numbers: np.ndarray
+    offset: int
     first: int
     last: int
-    offset: int
 
 
-class FrozenBERT:
+class FrozenModel:
+    """What frozen language models have in common: a text is read in windows, and a
+    token has the vectors of the window in which it is most central.
+
+    Args:
+        directory: where the model is.
+        files: the files of it.
+        layers: how many of its last layers.
+        width: of a vector.
+        cache: where the vectors of data sets are kept; `None` keeps none.
+    """
+
+    # Tokens that are read at once, and from the begin of one window to the next.
+    WINDOW: int
+    STRIDE: int
+
+    def __init__(
+        self,
+        directory: Path,
+        files: Sequence[Path],
+        layers: int,
+        width: int,
+        cache: Path | None,
+    ):
+        self.directory = directory
+        self.files = files
+        self.layers = layers
+        self.width = width
+        self.cache = cache
+
+    @cached_property
+    def key(self) -> str:
+        """Tells its vectors from those of others, for caches."""
+        digest = hashlib.sha256(str(self.layers).encode())
+        for path in self.files:
+            with reading_text(path), path.open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+        return digest.hexdigest()
+
+    def save(self, directory: Path) -> None:
+        """Copies its files; raises `UserError` where they cannot be written."""
+        for path in self.files:
+            with reading_text(path), path.open("rb") as source:
+                write_file(directory / path.name, partial(shutil.copyfileobj, source))
+
+    def encode(
+        self, texts: Sequence[str], spans: Sequence[np.ndarray]
+    ) -> Iterator[np.ndarray]:
+        """See `ContextualEncoder.encode`."""
+        for first in range(0, len(texts), TEXTS):
+            group = slice(first, first + TEXTS)
+            yield from self._encode(texts[group], spans[group])
+
+    def _encode(
+        self, texts: Sequence[str], spans: Sequence[np.ndarray]
+    ) -> Iterator[np.ndarray]:
+        """The same for a few texts."""
+        raise NotImplementedError
+
+    def _states(self, numbers: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The vectors of the model's own tokens.
+
+        Args:
+            numbers: int32 `(tokens, ...)` for each text.
+
+        Returns:
+            float16 `(tokens, layers, width)` for each.
+        """
+        parts = [
+            Part(text, of_text[offset : offset + length], offset, first, last)
+            for text, of_text in enumerate(numbers)
+            for offset, length, first, last in windows_of(
+                len(of_text), self.WINDOW, self.STRIDE
+            )
+        ]
+        sizes = [len(of_text) for of_text in numbers]
+        return read_parts(parts, sizes, self.predict, (self.layers, self.width))
+
+    @property
+    def predict(self) -> Callable[[np.ndarray], np.ndarray]:
+        """From numbers `(batch, length, ...)`, 0 at padding, to vectors
+        `(batch, length, layers, width)`."""
+        raise NotImplementedError
+
+
+class FrozenBERT(FrozenModel):
     """The hidden states of BERT's last blocks; a word has those of its first piece.
-
-    A text is read in windows of 510 pieces, each 255 after the one before; a piece's
-    vectors are those of the window in which it is most central.
 
     Args:
         directory: of a public BERT model, see `qanet.models.pretrained`.
@@ -61,93 +152,112 @@ class FrozenBERT:
         UserError: the directory holds no such model, or one of fewer blocks.
     """
 
+    # Beside [CLS] and [SEP].
     WINDOW = POSITIONS - 2
     STRIDE = WINDOW // 2
 
     def __init__(self, directory: Path, layers: int, cache: Path | None = None):
-        self.directory = directory
-        self.layers = layers
-        self.cache = cache
         self.config = BERTConfig(**read_sizes(directory), pretrained=str(directory))
-        self.width = self.config.width
-        if layers > self.config.blocks:
-            raise UserError(
-                f"{directory}: has {self.config.blocks} blocks; lower "
-                f"model.contextual_layers={layers}"
-            )
+        _check_layers(directory, layers, self.config.blocks)
         self.pieces = WordPieces.load(directory)
+        names = ("config.json", "bert_config.json", PIECES_FILE, SAFETENSORS)
+        files = [directory / name for name in names]
+        files = [path for path in files if path.is_file()]
+        files += sorted(directory.glob(f"{CHECKPOINT}.*"))
+        super().__init__(directory, files, layers, self.config.width, cache)
 
-    @cached_property
-    def key(self) -> str:
-        """Tells its vectors from those of others, for caches."""
-        digest = hashlib.sha256(f"bert {self.layers} {self.pieces.key}".encode())
-        for path in files_of(self.directory):
-            with reading_text(path), path.open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
-        return digest.hexdigest()
-
-    def encode(
+    def _encode(
         self, texts: Sequence[str], spans: Sequence[np.ndarray]
     ) -> Iterator[np.ndarray]:
-        """See `ContextualEncoder.encode`."""
-        for first in range(0, len(texts), TEXTS):
-            group = slice(first, first + TEXTS)
-            split = [self.pieces.tokens(text) for text in texts[group]]
-            states = self._states([tokens for tokens, _ in split])
-            for (_, places), of_text, words in zip(
-                split, states, spans[group], strict=True
-            ):
-                yield first_pieces(of_text, np.array(places).reshape(-1, 2), words)
-
-    def save(self, directory: Path) -> None:
-        """Copies its files."""
-        directory.mkdir(parents=True, exist_ok=True)
-        for path in files_of(self.directory):
-            shutil.copyfile(path, directory / path.name)
-
-    def _states(self, texts: Sequence[list[str]]) -> list[np.ndarray]:
-        """The vectors of each piece of each text."""
-        parts = []
-        number_of = self.pieces.number_of
-        cls, sep = number_of["[CLS]"], number_of["[SEP]"]
-        for text, tokens in enumerate(texts):
-            numbers = self.pieces.table(["", *tokens])["pieces"][1:]
-            for offset, length, first, last in windows_of(
-                len(tokens), self.WINDOW, self.STRIDE
-            ):
-                some = numbers[offset : offset + length]
-                parts.append(
-                    Part(text, np.array([cls, *some, sep]), first, last, offset - 1)
-                )
-        sizes = [len(tokens) for tokens in texts]
-        return read_parts(parts, sizes, self._predict, (self.layers, self.width))
+        split = [self.pieces.tokens(text) for text in texts]
+        tables = [self.pieces.table(["", *tokens])["pieces"][1:] for tokens, _ in split]
+        states = self._states(tables)
+        for (_, places), of_text, words in zip(split, states, spans, strict=True):
+            yield first_pieces(of_text, np.array(places).reshape(-1, 2), words)
 
     @cached_property
-    def _predict(self) -> Callable[[np.ndarray], np.ndarray]:
+    def predict(self) -> Callable[[np.ndarray], np.ndarray]:
+        """See `FrozenModel.predict`."""
         import keras
         from keras import ops
 
-        pieces = keras.Input((None,), dtype="int32", name="pieces")
-        real = ops.not_equal(pieces, 0)
-        positions = ops.maximum(ops.cumsum(ops.cast(real, "int32"), axis=1) - 1, 0)
+        from qanet.layers.join_texts import JoinTexts
+
         sizes = piece_sizes(self.pieces, None)
-        top = encode(
-            pieces, positions, ops.zeros_like(pieces), real, self.config, sizes
-        )
-        model = keras.Model(pieces, top)
+        text = keras.Input((None,), dtype="int32", name="pieces")
+        # A question alone is [CLS] text [SEP], but for the last mark.
+        joined = JoinTexts(sizes.cls, sizes.sep)(text, text[:, :0])
+        joined = [part[:, :-1] for part in joined]
+        model = keras.Model(text, encode(*joined, self.config, sizes))
         load_pretrained(model, self.config)
         blocks = [layer for layer in model.layers if layer.name.startswith("block_")]
-        states = [block.output for block in blocks[-self.layers :]]
-        return keras.Model(pieces, ops.stack(states, axis=2)).predict_on_batch
+        states = [block.output[:, 1:-1] for block in blocks[-self.layers :]]
+        return keras.Model(text, ops.stack(states, axis=2)).predict_on_batch
 
 
-def open_encoder(directory: Path, layers: int, cache: Path | None = None) -> FrozenBERT:
-    """The language model that a directory holds.
+class FrozenBiLM(FrozenModel):
+    """The layers of ELMo's language model, which reads a text as one sentence.
+
+    Args:
+        directory: of an ELMo model, see `qanet.models.elmo_weights`.
+        layers: how many of the last layers; the first of all is the words' own vector.
+        cache: where the vectors of data sets are kept; `None` keeps none.
 
     Raises:
-        UserError: it holds none.
+        UserError: the directory holds no such model, or one of fewer layers.
     """
-    return FrozenBERT(directory, layers, cache)
+
+    WINDOW = 400
+    STRIDE = 300
+
+    def __init__(self, directory: Path, layers: int, cache: Path | None = None):
+        config = read_options(directory)
+        _check_layers(directory, layers, config.layers + 1)
+        files = [directory / OPTIONS_FILE, directory / WEIGHTS_FILE]
+        super().__init__(directory, files, layers, 2 * config.projection, cache)
+
+    def _encode(
+        self, texts: Sequence[str], spans: Sequence[np.ndarray]
+    ) -> Iterator[np.ndarray]:
+        words = [
+            [text[begin:end] for begin, end in places]
+            for text, places in zip(texts, spans, strict=True)
+        ]
+        yield from self._states([character_ids(of_text) for of_text in words])
+
+    @cached_property
+    def predict(self) -> Callable[[np.ndarray], np.ndarray]:
+        """See `FrozenModel.predict`."""
+        import keras
+
+        model = load_bilm(self.directory)
+        last = model.output[:, :, -self.layers :]
+        return keras.Model(model.input, last).predict_on_batch
+
+
+def open_encoder(directory: Path, layers: int, cache: Path | None = None):
+    """The language model that a directory holds.
+
+    Args:
+        directory: of an ELMo model or of a public BERT model.
+        layers: how many of its last layers.
+        cache: where the vectors of data sets are kept; `None` keeps none.
+
+    Returns:
+        A `FrozenModel`.
+
+    Raises:
+        UserError: the directory holds neither, or a model of fewer layers.
+    """
+    is_bilm = (directory / OPTIONS_FILE).exists()
+    return (FrozenBiLM if is_bilm else FrozenBERT)(directory, layers, cache)
+
+
+def _check_layers(directory: Path, layers: int, most: int) -> None:
+    if layers > most:
+        raise UserError(
+            f"{directory}: has {most} layers; lower model.contextual_layers={layers}"
+        )
 
 
 def windows_of(
@@ -201,7 +311,7 @@ def read_parts(
             numbers[row, : len(parts[i].numbers)] = parts[i].numbers
         vectors = predict(numbers)
         for row, i in enumerate(chosen):
-            _, _, first, last, offset = parts[i]
+            _, _, offset, first, last = parts[i]
             found[parts[i].text][first:last] = vectors[
                 row, first - offset : last - offset
             ]
@@ -229,10 +339,3 @@ def first_pieces(
         within = (begin <= words[:, 0]) & (words[:, 0] < end)
         found[within] = states[pieces[within]]
     return found
-
-
-def files_of(directory: Path) -> list[Path]:
-    """The files of a model."""
-    names = ("config.json", "bert_config.json", PIECES_FILE, SAFETENSORS)
-    named = [path for path in (directory / name for name in names) if path.is_file()]
-    return named + sorted(directory.glob(f"{CHECKPOINT}.*"))

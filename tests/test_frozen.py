@@ -3,10 +3,12 @@
 import json
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from made_bilm import OPTIONS, layers_with_marks, random_arrays
 
 from qanet import frozen
 from qanet.errors import UserError
@@ -94,6 +96,41 @@ def test_what_is_no_language_model_is_refused(tmp_path):
         open_encoder(PUBLIC, 3)
     with pytest.raises(UserError, match=str(tmp_path)):
         open_encoder(tmp_path, 1)
+
+
+@pytest.fixture
+def elmo(rng, tmp_path):
+    """A small ELMo model: its directory and its weights."""
+    arrays = random_arrays(rng)
+    with h5py.File(tmp_path / "weights.hdf5", "w") as file:
+        for name, array in arrays.items():
+            file[name] = array
+    (tmp_path / "options.json").write_text(json.dumps(OPTIONS))
+    return tmp_path, arrays
+
+
+def test_elmo_reads_the_words_of_a_text_as_a_sentence(elmo):
+    directory, arrays = elmo
+    words = words_of("The Zoë of 東京")[0]
+    encoder = open_encoder(directory, 3)
+    found, other = encoded(encoder, "The Zoë of 東京", "One.")
+    assert (encoder.layers, encoder.width) == found.shape[1:]
+    assert other.shape == (2, 3, 8)
+    # In NumPy, without the marks around the sentence.
+    expected = layers_with_marks(words, arrays)[1:-1]
+    np.testing.assert_allclose(found, expected, atol=2e-3)
+    (last,) = encoded(open_encoder(directory, 1), "The Zoë of 東京")
+    np.testing.assert_allclose(last, expected[:, 2:], atol=2e-3)
+
+
+def test_a_copy_of_elmo_gives_the_same_vectors(elmo, tmp_path):
+    encoder = open_encoder(elmo[0], 2)
+    encoder.save(tmp_path / "copy")
+    copy = open_encoder(tmp_path / "copy", 2)
+    assert copy.key == encoder.key
+    np.testing.assert_array_equal(encoded(copy, "One")[0], encoded(encoder, "One")[0])
+    with pytest.raises(UserError, match=r"has 3 layers; .*contextual_layers=4"):
+        open_encoder(elmo[0], 4)
 
 
 @given(
