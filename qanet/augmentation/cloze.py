@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from qanet.augmentation.sentences import sentence_spans
 from qanet.datasets.squad import Example, Span
 from qanet.errors import UserError, reading_text
+from qanet.text.sentences import sentence_spans
 from qanet.text.tokenizer import token_spans, tokenize
 
 # The gap, one token; as in the Children's Book Test.

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from qanet.augmentation.answers import MATCHERS, find_exact
-from qanet.augmentation.sentences import sentence_spans
 from qanet.datasets.squad import Example, Span
+from qanet.text.sentences import sentence_spans
 
 # Characters of a paraphrase to those of the sentence.
 SHORTEST, LONGEST = 0.5, 2.0

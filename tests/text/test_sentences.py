@@ -1,4 +1,4 @@
-"""Tests of qanet.augmentation.sentences."""
+"""Tests of qanet.text.sentences."""
 
 import sys
 
@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qanet.augmentation.sentences import sentence_spans
 from qanet.errors import UserError
+from qanet.text.sentences import sentence_spans
 
 
 def sentences(text):
