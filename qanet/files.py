@@ -1,17 +1,19 @@
-"""Files that are written whole or not at all, and arrays read back with care."""
+"""Files that are written whole or not at all, and lines and arrays read with care."""
 
 import csv
+import gzip
 import io
 import json
 import os
 import secrets
-from collections.abc import Callable, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
-from qanet.errors import UserError
+from qanet.errors import UserError, reading_text
 
 
 def write_file(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
@@ -62,6 +64,25 @@ def write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     writer.writeheader()
     writer.writerows(rows)
     write_text(path, text.getvalue())
+
+
+def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
+    """The lines of a text, without their ends.
+
+    Args:
+        path: UTF-8; gzipped if its name ends in `.gz`.
+
+    Raises:
+        UserError: the file cannot be read, is not UTF-8 or not a whole gzip file.
+    """
+    opened = gzip.open if str(path).endswith(".gz") else open
+    with reading_text(path):
+        try:
+            with opened(path, "rt", encoding="utf-8-sig", newline="\n") as file:
+                for line in file:
+                    yield line.rstrip("\r\n")
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            raise UserError(f"{path}: is not a whole gzip file") from None
 
 
 def pack_json(value: Any) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Tests of qanet.files."""
 
 import csv
+import gzip
 import os
 
 import numpy as np
@@ -13,6 +14,7 @@ from qanet.files import (
     cache_directory,
     pack_json,
     read_arrays,
+    read_lines,
     unpack_json,
     write_csv,
     write_file,
@@ -139,3 +141,26 @@ def test_json_beside_arrays(tmp_path, value):
 def test_an_array_that_is_no_json():
     with pytest.raises(ValueError, match="Expecting"):
         unpack_json(np.frombuffer(b"[1", dtype=np.uint8))
+
+
+@pytest.mark.parametrize("name", ["text", "text.gz"])
+def test_lines_are_read_plain_and_gzipped(tmp_path, name):
+    path = tmp_path / name
+    content = "\ufeffHi.\r\n\nZo\u00eb \u2028 \rb\tc \nlast".encode()
+    path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    assert list(read_lines(path)) == ["Hi.", "", "Zo\u00eb \u2028 \rb\tc ", "last"]
+
+
+def test_lines_that_cannot_be_read(tmp_path):
+    path = tmp_path / "text.gz"
+    with pytest.raises(UserError, match="No such file"):
+        list(read_lines(path))
+    whole = gzip.compress(b"a\tb\n" * 1000)
+    for content in (b"no archive", whole[: len(whole) // 2], whole[:-9] + b"\xff" * 9):
+        path.write_bytes(content)
+        with pytest.raises(UserError, match="not a whole gzip file"):
+            list(read_lines(path))
+    plain = tmp_path / "text"
+    plain.write_bytes(b"caf\xe9\n")
+    with pytest.raises(UserError, match="not UTF-8"):
+        list(read_lines(plain))

@@ -1,15 +1,14 @@
 """Pairs of sentences in two languages, and batches of them."""
 
-import gzip
 import hashlib
-import zlib
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
 import numpy as np
 
 from qanet.datasets.plans import NO_ITEM, PlannedBatch
-from qanet.errors import UserError, reading_text
+from qanet.errors import UserError
+from qanet.files import read_lines
 from qanet.translation.config import TrainingConfig
 from qanet.translation.subwords import BEGIN, END, PADDING
 
@@ -29,7 +28,7 @@ def read_pairs(paths: Sequence[str], reverse: bool = False) -> list[Pair]:
     """
     pairs = {}
     for path in paths:
-        for number, line in enumerate(_lines(path), start=1):
+        for number, line in enumerate(read_lines(path), start=1):
             source, tab, rest = line.partition("\t")
             target = rest.partition("\t")[0]
             if not tab or not source.strip() or not target.strip():
@@ -40,17 +39,6 @@ def read_pairs(paths: Sequence[str], reverse: bool = False) -> list[Pair]:
             pair = (source.strip(), target.strip())
             pairs[pair[::-1] if reverse else pair] = None
     return list(pairs)
-
-
-def _lines(path: str) -> Iterator[str]:
-    opened = gzip.open if str(path).endswith(".gz") else open
-    with reading_text(path):
-        try:
-            with opened(path, "rt", encoding="utf-8-sig", newline="\n") as file:
-                for line in file:
-                    yield line.rstrip("\r\n")
-        except (EOFError, zlib.error, gzip.BadGzipFile):
-            raise UserError(f"{path}: is not a whole gzip file") from None
 
 
 def split_held_out(pairs: Sequence[Pair], count: int) -> tuple[list[Pair], list[Pair]]:
