@@ -1,6 +1,8 @@
-"""The loss of an answer's start or end, which allows for answers marked wrongly."""
+"""The losses: of an answer's start or end, and of a sub-word."""
 
 from keras import ops
+
+from qanet.layers.look_up import PADDING
 
 
 def span_loss(weights, logits):
@@ -22,3 +24,24 @@ def span_loss(weights, logits):
     # The logarithm of weight 0 is -inf, which takes no part in sum and gradient.
     marked = logits + ops.log(weights)
     return ops.logsumexp(logits, axis=-1) - ops.logsumexp(marked, axis=-1)
+
+
+def smoothed_cross_entropy(target, logits, smoothing: float):
+    """Sum over the sub-words of -Σ_i q_i log p_i, and their number.
+
+    q has `1 - smoothing` on the right sub-word and shares the rest among all alike
+    (Szegedy et al., 2016, section 7). Padding does not count.
+
+    Args:
+        target: int32 `(batch, length)`.
+        logits: float `(batch, length, pieces)`.
+        smoothing: what is shared.
+    """
+    total = ops.logsumexp(logits, axis=-1)
+    right = ops.take_along_axis(logits, target[..., None], axis=-1)[..., 0]
+    loss = total - right
+    if smoothing:
+        uniform = total - ops.mean(logits, axis=-1)
+        loss = (1.0 - smoothing) * loss + smoothing * uniform
+    real = ops.cast(ops.not_equal(target, PADDING), loss.dtype)
+    return ops.sum(loss * real), ops.sum(real)

@@ -11,32 +11,12 @@ from qanet.errors import UserError
 from qanet.training.distribution import make_distribution
 from qanet.training.learner import Learner
 from qanet.training.loop import Loop, Task
+from qanet.training.loss import smoothed_cross_entropy
 from qanet.translation.config import TrainingConfig, TranslationConfig
 from qanet.translation.neural import NeuralTranslator
 from qanet.translation.parallel import Pair, PairBatches, read_pairs, split_held_out
 from qanet.translation.run import TranslationRun, build_translation_model
-from qanet.translation.subwords import PADDING, Subwords, train_subwords
-
-
-def smoothed_cross_entropy(target, logits, smoothing: float):
-    """Sum over the sub-words of -Σ_i q_i log p_i, and their number.
-
-    q has `1 - smoothing` on the right sub-word and shares the rest among all alike
-    (Szegedy et al., 2016, section 7). Padding does not count.
-
-    Args:
-        target: int32 `(batch, length)`.
-        logits: float `(batch, length, pieces)`.
-        smoothing: what is shared.
-    """
-    total = ops.logsumexp(logits, axis=-1)
-    right = ops.take_along_axis(logits, target[..., None], axis=-1)[..., 0]
-    loss = total - right
-    if smoothing:
-        uniform = total - ops.mean(logits, axis=-1)
-        loss = (1.0 - smoothing) * loss + smoothing * uniform
-    real = ops.cast(ops.not_equal(target, PADDING), loss.dtype)
-    return ops.sum(loss * real), ops.sum(real)
+from qanet.translation.subwords import Subwords, train_subwords
 
 
 def train_translator(

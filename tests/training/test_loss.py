@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 from qanet.layers.numerics import MASKED_LOGIT
-from qanet.training.loss import span_loss
+from qanet.training.loss import smoothed_cross_entropy, span_loss
 
 # One marked token; one marked and two other places; padding at the end.
 WEIGHTS = np.array(
@@ -105,3 +105,18 @@ def test_compiled_training_goes_down_without_nan():
 
     assert np.all(np.isfinite(losses))
     assert losses[-1] == pytest.approx(-np.log(0.75), abs=0.05)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_smoothed_cross_entropy_is_that_of_the_formula(rng, smoothing):
+    logits = rng.normal(size=(2, 3, 7)).astype("float32")
+    target = np.array([[4, 6, 3], [5, 0, 0]], dtype="int32")
+    q = np.full((2, 3, 7), smoothing / 7)
+    q[np.arange(2)[:, None], np.arange(3), target] += 1 - smoothing
+    p = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
+    expected = -(q * np.log(p)).sum(axis=-1)[target != 0].mean()
+    total, count = smoothed_cross_entropy(target, logits, smoothing)
+    assert float(count) == 4
+    assert float(total) / 4 == pytest.approx(expected, rel=1e-5)
+    nothing = smoothed_cross_entropy(np.zeros((2, 3), "int32"), logits, smoothing)
+    assert [float(number) for number in nothing] == [0.0, 0.0]

@@ -13,7 +13,7 @@ from qanet.errors import UserError
 from qanet.settings import configure
 from qanet.training import translators
 from qanet.training.optimizer import LearningRate
-from qanet.training.translators import smoothed_cross_entropy, train_translator
+from qanet.training.translators import train_translator
 from qanet.translation.config import TranslationConfig
 from qanet.translation.neural import NeuralTranslator
 from qanet.translation.run import TranslationRun
@@ -232,21 +232,6 @@ def test_without_the_library_for_bleu_nothing_is_trained(pairs, tmp_path, monkey
     with pytest.raises(UserError, match=r"pip install 'qanet\[translate\]'"):
         train_translator(configured(pairs), run)
     assert not run.directory.exists()
-
-
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_the_loss_is_that_of_the_formula(rng, smoothing):
-    logits = rng.normal(size=(2, 3, 7)).astype("float32")
-    target = np.array([[4, 6, 3], [5, 0, 0]], dtype="int32")
-    q = np.full((2, 3, 7), smoothing / 7)
-    q[np.arange(2)[:, None], np.arange(3), target] += 1 - smoothing
-    p = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
-    expected = -(q * np.log(p)).sum(axis=-1)[target != 0].mean()
-    total, count = smoothed_cross_entropy(target, logits, smoothing)
-    assert float(count) == 4
-    assert float(total) / 4 == pytest.approx(expected, rel=1e-5)
-    nothing = smoothed_cross_entropy(np.zeros((2, 3), "int32"), logits, smoothing)
-    assert [float(number) for number in nothing] == [0.0, 0.0]
 
 
 def test_the_rate_rises_and_falls(pairs):
