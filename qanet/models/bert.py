@@ -104,15 +104,37 @@ def build_bert(config: BERTConfig, sizes: PieceSizes) -> "keras.Model":
 
     from qanet.layers.join_texts import JoinTexts
     from qanet.layers.joined_pointer import JoinedPointer
-    from qanet.layers.piece_embedding import PieceEmbedding
-    from qanet.layers.transformer_block import TransformerBlock
     from qanet.models.inputs import reading_inputs
 
     inputs = reading_inputs(sizes.columns)
     context, question = inputs["context_pieces"], inputs["question_pieces"]
 
     join = JoinTexts(sizes.cls, sizes.sep, name="join")
-    pieces, positions, segments, mask = join(question, context)
+    x = encode(*join(question, context), config, sizes)
+    start, end = JoinedPointer(name="pointer")(x, question, context)
+
+    outputs = {"start_logits": start, "end_logits": end}
+    return keras.Model(inputs, outputs, name="bert")
+
+
+def encode(pieces, positions, segments, mask, config: BERTConfig, sizes: PieceSizes):
+    """Makes BERT's encoder, which its readers and its pre-training have in common.
+
+    Its layers are `embedding` and `block_0` to the last.
+
+    Args:
+        pieces, positions, segments: integer tensors `(batch, length)`; positions are
+            below `POSITIONS`, segments are 0 or 1.
+        mask: boolean tensor `(batch, length)`, true where pieces are real.
+        config: its settings.
+        sizes: of the pieces.
+
+    Returns:
+        The hidden states of the last block, float tensor `(batch, length, width)`.
+    """
+    from qanet.layers.piece_embedding import PieceEmbedding
+    from qanet.layers.transformer_block import TransformerBlock
+
     embed = PieceEmbedding(
         sizes.pieces, POSITIONS, config.width, config.dropout, name="embedding"
     )
@@ -125,10 +147,7 @@ def build_bert(config: BERTConfig, sizes: PieceSizes) -> "keras.Model":
             config.attention_dropout,
             name=f"block_{i}",
         )(x, mask)
-    start, end = JoinedPointer(name="pointer")(x, question, context)
-
-    outputs = {"start_logits": start, "end_logits": end}
-    return keras.Model(inputs, outputs, name="bert")
+    return x
 
 
 def load_bert(model: "keras.Model", config: BERTConfig) -> None:
