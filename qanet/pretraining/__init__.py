@@ -1,0 +1,1 @@
+"""Pre-training of encoders on text without questions."""
