@@ -21,6 +21,7 @@ from qanet.commands import (
     cloze,
     export,
     pack,
+    pretrain,
     serve,
     settings,
     translate,
@@ -63,7 +64,17 @@ def make_parser(script: str | None = None) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="name")
     for command in (train_command, evaluate_command):
         command.add_parser(commands, script)
-    for command in (answer, serve, export, pack, augment, cloze, translate, settings):
+    for command in (
+        answer,
+        serve,
+        export,
+        pack,
+        augment,
+        cloze,
+        translate,
+        pretrain,
+        settings,
+    ):
         command.add_parser(commands)
     return parser
 
