@@ -22,6 +22,7 @@ from qanet.commands import (
     export,
     filter,
     pack,
+    pretrain,
     serve,
     settings,
     teach,
@@ -75,6 +76,7 @@ def make_parser(script: str | None = None) -> argparse.ArgumentParser:
         cloze,
         teach,
         translate,
+        pretrain,
         settings,
     ):
         command.add_parser(commands)

@@ -31,6 +31,7 @@ HEAVY = ("tensorflow", "keras", "jax", "torch", "tensorflow_datasets")
         ["-m", "qanet", "translate"],
         ["-m", "qanet", "translate", "train"],
         ["-m", "qanet", "translate", "run"],
+        ["-m", "qanet", "pretrain"],
     ],
     ids=" ".join,
 )
@@ -160,6 +161,9 @@ def test_mistakes_are_told_before_anything_heavy_is_imported(door, trained, tmp_
         f"main serve --port 0 --model {absent}": "absent: not a run directory",
         f"main pack --train {absent} --output {absent}": "absent: cannot be read",
         f"main translate train --data {absent} --output {tmp_path / 'n'}": "absent",
+        f"main pretrain --objective mlm --text {absent} --output {tmp_path / 'n'}": (
+            "absent: cannot be read"
+        ),
         f"main translate run --translator nmt:{absent}": "absent: not the directory",
     }
     process = door(script, blocked=HEAVY, input="\n".join(mistakes))

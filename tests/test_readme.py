@@ -12,8 +12,9 @@ from qanet import cli
 from qanet.commands.settings import tables
 from qanet.config import Config, preset_names
 from qanet.models.registry import MODELS
+from qanet.pretraining.config import PretrainingConfig
 from qanet.reader import Reader
-from qanet.translation.config import ModelConfig, TrainingConfig
+from qanet.translation.config import TranslationConfig
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -113,12 +114,13 @@ def test_every_setting_that_is_shown_exists(path):
     sections["model"].update(
         *(entry.settings.model_fields for entry in MODELS.values())
     )
-    of_translators = {"model": ModelConfig, "training": TrainingConfig}
+    for config in (TranslationConfig, PretrainingConfig):
+        for name, field in config.model_fields.items():
+            if name in sections:
+                sections[name].update(getattr(field.annotation, "model_fields", ()))
     shown = re.findall(
         rf"\b({'|'.join(sections)})\.([a-z0-9_]+)\S*?=",
         path.read_text(encoding="utf-8"),
     )
     for section, key in shown:
-        other = of_translators.get(section)
-        known = sections[section].union(other.model_fields if other else ())
-        assert key in known, f"{section}.{key}"
+        assert key in sections[section], f"{section}.{key}"

@@ -1,19 +1,20 @@
 """Weights of public BERT models: what their files hold, and where it goes.
 
 Two layouts are read: a directory with `config.json`, `vocab.txt` and
-`model.safetensors`, and the original one with `bert_config.json`, `vocab.txt` and the
-TensorFlow checkpoint `bert_model.ckpt`.
+`model.safetensors`, which is also written, and the original one with
+`bert_config.json`, `vocab.txt` and the TensorFlow checkpoint `bert_model.ckpt`.
 """
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from qanet.errors import UserError, reading_text
+from qanet.files import write_file, write_text
 
 if TYPE_CHECKING:
     import keras
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
     from qanet.models.bert import BERTConfig
 
 SAFETENSORS, CHECKPOINT = "model.safetensors", "bert_model.ckpt"
+
+# What the encoder's tensors begin with where those of heads are beside them.
+PREFIX = "bert."
+PIECES, POSITIONS = (
+    f"embeddings.{name}_embeddings.weight" for name in ("word", "position")
+)
 
 WHOLE = slice(None)
 
@@ -33,12 +40,16 @@ SETTINGS = {
 }
 FIXED = {"hidden_act": "gelu", "type_vocab_size": 2}
 
-# Left over in public files: what pre-training alone needs.
-UNUSED = re.compile(r"pooler\.|cls\.|embeddings\.position_ids|qa_outputs\.")
+# What pre-training alone needs, and other tensors of public files; a model may lack
+# them, and so may a file.
+OPTIONAL = re.compile(r"pooler\.|cls\.|embeddings\.position_ids|qa_outputs\.")
 
 
 def load_pretrained(model: "keras.Model", config: "BERTConfig") -> None:
-    """Gives a BERT reader the weights of `config.pretrained`, but for the pointer.
+    """Gives a model of `qanet.models.bert.encode` the weights of `config.pretrained`.
+
+    The pointer of a reader stays as it is, and so do the heads of a pre-training where
+    the file has none.
 
     Raises:
         UserError: a file is missing or damaged, is of other sizes than the model, or
@@ -50,6 +61,8 @@ def load_pretrained(model: "keras.Model", config: "BERTConfig") -> None:
     values = {}
     for name, place in places(model).items():
         if name not in tensors:
+            if OPTIONAL.match(name):
+                continue
             raise UserError(f"{path}: has no tensor {name}")
         tensor = place.change(tensors.pop(name))
         whole = values.setdefault(
@@ -61,11 +74,52 @@ def load_pretrained(model: "keras.Model", config: "BERTConfig") -> None:
                 f"{path}: {name} has shape {tensor.shape}, not {target.shape}"
             )
         target[...] = tensor
-    left = sorted(name for name in tensors if not UNUSED.match(name))
+    left = sorted(name for name in tensors if not OPTIONAL.match(name))
     if left:
         raise UserError(f"{path}: has a tensor {left[0]}, for which there is no place")
     for variable, value in values.values():
         variable.assign(value)
+
+
+def save_pretrained(
+    model: "keras.Model", config: "BERTConfig", directory: Path
+) -> None:
+    """Writes what `load_pretrained` reads, in the layout of public models.
+
+    `vocab.txt`, which belongs to it, is what `WordPieces.save` writes.
+
+    Args:
+        model: of `qanet.models.bert.encode`, with or without heads of a pre-training.
+        config: its settings.
+        directory: where `config.json` and `model.safetensors` go.
+
+    Raises:
+        UserError: safetensors is not installed, or the disk refuses a file.
+    """
+    safetensors = safetensors_library()
+    tensors = {}
+    for name, place in places(model).items():
+        # Each change undoes itself.
+        tensor = place.change(np.array(place.variable)[..., place.part])
+        public = name if name.startswith("cls.") else f"{PREFIX}{name}"
+        tensors[public] = np.ascontiguousarray(tensor)
+    stored = {
+        "architectures": ["BertForPreTraining"],
+        "model_type": "bert",
+        "vocab_size": len(tensors[f"{PREFIX}{PIECES}"]),
+        "max_position_embeddings": len(tensors[f"{PREFIX}{POSITIONS}"]),
+        "hidden_dropout_prob": config.dropout,
+        "attention_probs_dropout_prob": config.attention_dropout,
+        "layer_norm_eps": 1e-12,
+        "pad_token_id": 0,
+        **{theirs: getattr(config, ours) for theirs, ours in SETTINGS.items()},
+        **FIXED,
+    }
+    # That it is of PyTorch's order of axes, which other readers ask for.
+    content = safetensors.numpy.save(tensors, metadata={"format": "pt"})
+    write_file(directory / SAFETENSORS, lambda file: file.write(content))
+    # Last, so that it is there where all is.
+    write_text(directory / "config.json", json.dumps(stored, indent=2) + "\n")
 
 
 def check_sizes(config: "BERTConfig") -> None:
@@ -76,9 +130,9 @@ def check_sizes(config: "BERTConfig") -> None:
     """
     wanted = read_sizes(Path(config.pretrained))
     if any(getattr(config, ours) != value for ours, value in wanted.items()):
-        options = " ".join(f"--set model.{k}={v}" for k, v in wanted.items())
         raise UserError(
-            f"{config.pretrained}: is of another size than the model; give {options}"
+            f"{config.pretrained}: is of another size than the model; give "
+            f"{size_options(wanted)}"
         )
 
 
@@ -103,6 +157,11 @@ def read_sizes(directory: Path) -> dict[str, int]:
     return sizes
 
 
+def size_options(sizes: Mapping[str, int]) -> str:
+    """The options that give a model these sizes; others than sizes are left out."""
+    return " ".join(f"--set model.{key}={sizes[key]}" for key in SETTINGS.values())
+
+
 def read_tensors(directory: Path) -> tuple[Path, dict[str, np.ndarray]]:
     """All tensors of a public model by the names of the safetensors layout.
 
@@ -125,23 +184,33 @@ def read_tensors(directory: Path) -> tuple[Path, dict[str, np.ndarray]]:
     )
 
 
-def _read_safetensors(path: Path) -> dict[str, np.ndarray]:
+def safetensors_library():
+    """The library for files of public models; raises `UserError` without it."""
     try:
-        from safetensors import SafetensorError
-        from safetensors.numpy import load_file
+        import safetensors.numpy
     except ImportError:
         raise UserError(
             "weights of public models need the library safetensors: "
             "pip install 'qanet[bert]'"
         ) from None
+    return safetensors
+
+
+def _read_safetensors(path: Path) -> dict[str, np.ndarray]:
+    safetensors = safetensors_library()
     try:
-        tensors = load_file(path)
+        tensors = safetensors.numpy.load_file(path)
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
     # A type that NumPy does not have is an attribute that it lacks.
-    except (SafetensorError, AttributeError, TypeError, ValueError) as error:
+    except (
+        safetensors.SafetensorError,
+        AttributeError,
+        TypeError,
+        ValueError,
+    ) as error:
         raise UserError(f"{path}: damaged, or of a type not read: {error}") from None
-    return {name.removeprefix("bert."): value for name, value in tensors.items()}
+    return {name.removeprefix(PREFIX): value for name, value in tensors.items()}
 
 
 def _read_checkpoint(path: Path) -> dict[str, np.ndarray]:
@@ -173,6 +242,9 @@ def _renamed(name: str, value: np.ndarray) -> tuple[str, np.ndarray]:
     name = re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", name)
     if name.endswith("_embeddings"):
         name += ".weight"
+    # Of the heads, the right way round already.
+    name = re.sub(r"(?<=[.])output_(?=bias$)", "", name)
+    name = re.sub(r"(?<=[.])output_weights$", "weight", name)
     return name, value
 
 
@@ -191,7 +263,12 @@ class Place(NamedTuple):
 
 
 def places(model: "keras.Model") -> dict[str, Place]:
-    """Where each tensor goes, by its name."""
+    """Where each tensor goes, by its name.
+
+    Args:
+        model: of `qanet.models.bert.encode`; with the heads of a pre-training, see
+            `qanet.pretraining.model`, they have places too.
+    """
     found = {}
 
     def put(name, variable, part=WHOLE, change=np.asarray):
@@ -206,8 +283,8 @@ def places(model: "keras.Model") -> dict[str, Place]:
         put(f"{name}.bias", layer.beta)
 
     embedding = model.get_layer("embedding")
-    put("embeddings.word_embeddings.weight", embedding.piece_table)
-    put("embeddings.position_embeddings.weight", embedding.position_table)
+    put(PIECES, embedding.piece_table)
+    put(POSITIONS, embedding.position_table)
     put("embeddings.token_type_embeddings.weight", embedding.segment_table)
     put_norm("embeddings.LayerNorm", embedding.norm)
     blocks = [layer for layer in model.layers if layer.name.startswith("block_")]
@@ -224,4 +301,11 @@ def places(model: "keras.Model") -> dict[str, Place]:
         put_dense(f"{name}.intermediate.dense", block.feed_forward.expand)
         put_dense(f"{name}.output.dense", block.feed_forward.contract)
         put_norm(f"{name}.output.LayerNorm", block.feed_forward_norm)
+    if any(layer.name == "pooler" for layer in model.layers):
+        put_dense("pooler.dense", model.get_layer("pooler"))
+        put_dense("cls.seq_relationship", model.get_layer("next_sentence"))
+        predictor = model.get_layer("predictor")
+        put_dense("cls.predictions.transform.dense", predictor.transform)
+        put_norm("cls.predictions.transform.LayerNorm", predictor.norm)
+        put("cls.predictions.bias", predictor.bias)
     return found

@@ -1,1 +1,1 @@
-"""Language models, and the training of a reader's first weights on plain text."""
+"""Pre-training of language models on text without questions."""

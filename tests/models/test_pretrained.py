@@ -7,6 +7,7 @@ import importlib.util
 import json
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import keras
@@ -15,7 +16,13 @@ import pytest
 
 from qanet.errors import UserError
 from qanet.models.bert import BERTConfig, build_bert, piece_sizes
-from qanet.models.pretrained import check_sizes, load_pretrained, read_tensors
+from qanet.models.pretrained import (
+    check_sizes,
+    load_pretrained,
+    read_tensors,
+    save_pretrained,
+)
+from qanet.pretraining.model import build_pretraining_model
 from qanet.text.pieces import WordPieces
 
 PUBLIC = Path(__file__).parent / "public_bert"
@@ -69,35 +76,45 @@ def test_hidden_states_of_minilm(padding):
 
 def original_name(name):
     """A tensor's name in the checkpoints of BERT's authors."""
+    head = re.fullmatch(r"(cls\.seq_relationship|cls\.predictions)\.(\w+)", name)
+    if head:
+        role = "weights" if head[2] == "weight" else head[2]
+        return f"{head[1]}.output_{role}".replace(".", "/")
     name = re.sub(r"layer\.(\d+)", r"layer_\1", name)
     name = re.sub(r"_embeddings\.weight$", "_embeddings", name)
     name = re.sub(r"LayerNorm\.weight$", "LayerNorm.gamma", name)
     name = re.sub(r"LayerNorm\.bias$", "LayerNorm.beta", name)
     name = re.sub(r"\.weight$", ".kernel", name)
-    return "bert/" + name.replace(".", "/")
+    scope = "" if name.startswith("cls.") else "bert/"
+    return scope + name.replace(".", "/")
 
 
-@pytest.fixture
-def original(tmp_path):
-    """The same model as its authors would have stored it."""
+def write_original(source, directory):
+    """Writes a model as its authors would have stored it."""
     tf = pytest.importorskip("tensorflow")
-    _, tensors = read_tensors(PUBLIC)
+    _, tensors = read_tensors(source)
     variables = {"global_step": tf.Variable(7)}
     for name, value in tensors.items():
         name = original_name(name)
         value = value.T if name.endswith("/kernel") else value
         variables[name] = tf.Variable(value)
         variables[f"{name}/adam_m"] = tf.Variable(0 * value)
-    path = str(tmp_path / "bert_model.ckpt")
+    directory.mkdir(exist_ok=True)
+    path = str(directory / "bert_model.ckpt")
     tf.raw_ops.SaveV2(
         prefix=path,
         tensor_names=list(variables),
         shape_and_slices=[""] * len(variables),
         tensors=[variable.value() for variable in variables.values()],
     )
-    shutil.copy(PUBLIC / "vocab.txt", tmp_path)
-    shutil.copy(PUBLIC / "config.json", tmp_path / "bert_config.json")
-    return tmp_path
+    shutil.copy(source / "vocab.txt", directory)
+    shutil.copy(source / "config.json", directory / "bert_config.json")
+    return directory
+
+
+@pytest.fixture
+def original(tmp_path):
+    return write_original(PUBLIC, tmp_path / "original")
 
 
 def test_original_checkpoints_are_read_alike(original):
@@ -106,6 +123,86 @@ def test_original_checkpoints_are_read_alike(original):
         # The pointer begins at random.
         if "pointer" not in one.path:
             np.testing.assert_array_equal(one, other, err_msg=one.path)
+
+
+def test_what_is_written_is_a_public_model(tmp_path):
+    config = BERTConfig(pretrained=str(PUBLIC), **SIZES)
+    save_pretrained(made(PUBLIC), config, tmp_path)
+    _, expected = read_tensors(PUBLIC)
+    _, tensors = read_tensors(tmp_path)
+    needed = [name for name in expected if not name.startswith("pooler")]
+    assert sorted(tensors) == sorted(needed)
+    for name, tensor in tensors.items():
+        np.testing.assert_array_equal(tensor, expected[name], name)
+    stored, public = (
+        json.loads((directory / "config.json").read_text("utf-8"))
+        for directory in (tmp_path, PUBLIC)
+    )
+    assert stored.pop("architectures") == ["BertForPreTraining"]
+    assert stored == {name: public[name] for name in stored}
+    check_sizes(config.model_copy(update={"pretrained": str(tmp_path)}))
+    # Other readers ask for the names of a model with heads, and for the order of axes.
+    from safetensors import safe_open
+
+    with safe_open(tmp_path / "model.safetensors", "numpy") as file:
+        assert file.metadata() == {"format": "pt"}
+        assert all(name.startswith("bert.") for name in file.keys())  # noqa: SIM118
+
+
+@pytest.fixture
+def pretraining(fixed_seed, randomise, tmp_path):
+    """Writes a model with its heads, and gives its weights and the directory."""
+    config = BERTConfig(**SIZES)
+    vocabulary = WordPieces.load(PUBLIC)
+    model = build_pretraining_model(config, piece_sizes(vocabulary, None))
+    randomise(model)
+    vocabulary.save(tmp_path / "written")
+    save_pretrained(model, config, tmp_path / "written")
+    return model, tmp_path / "written"
+
+
+def begun(directory):
+    """A pre-training that goes on from a directory."""
+    config = BERTConfig(pretrained=str(directory), **SIZES)
+    sizes = piece_sizes(WordPieces.load(directory), None)
+    model = build_pretraining_model(config, sizes)
+    load_pretrained(model, config)
+    return model
+
+
+@pytest.mark.parametrize("layout", ["safetensors", "checkpoint"])
+def test_pretraining_goes_on_with_its_heads(pretraining, tmp_path, layout):
+    model, directory = pretraining
+    if layout == "checkpoint":
+        directory = write_original(directory, tmp_path / "original")
+    found = begun(directory)
+    for one, other in zip(found.weights, model.weights, strict=True):
+        np.testing.assert_array_equal(one, other, err_msg=one.path)
+    _, tensors = read_tensors(directory)
+    assert tensors["cls.seq_relationship.weight"].shape == (2, 8)
+    assert "cls.predictions.bias" in tensors
+
+
+def test_heads_that_a_file_lacks_begin_anew():
+    found = begun(PUBLIC)
+    expected = made(PUBLIC)
+    for name in ("embedding", "block_1"):
+        layers = (model.get_layer(name) for model in (found, expected))
+        for one, other in zip(*(layer.weights for layer in layers), strict=True):
+            np.testing.assert_array_equal(one, other)
+    # Of the heads it has the pooler's, which no reader takes.
+    _, tensors = read_tensors(PUBLIC)
+    kernel = found.get_layer("pooler").kernel
+    np.testing.assert_array_equal(kernel, tensors["pooler.dense.weight"].T)
+    assert not np.any(found.get_layer("predictor").bias)
+
+
+def test_without_the_library_nothing_is_written(monkeypatch, tmp_path):
+    model = made(PUBLIC)
+    monkeypatch.setitem(sys.modules, "safetensors.numpy", None)
+    with pytest.raises(UserError, match=r"pip install 'qanet\[bert\]'"):
+        save_pretrained(model, BERTConfig(**SIZES), tmp_path)
+    assert not any(tmp_path.iterdir())
 
 
 @pytest.fixture

@@ -1,0 +1,134 @@
+"""Batches of pairs of segments with hidden pieces."""
+
+import numpy as np
+
+from qanet.datasets.plans import NO_ITEM, PlannedBatch
+from qanet.errors import UserError
+from qanet.pretraining.config import PretrainingConfig
+from qanet.pretraining.masking import Masking
+from qanet.pretraining.pairs import SPECIAL, Sentences, draw_pairs
+from qanet.text.pieces import CLS, PADDING, SEP, WordPieces
+
+Arrays = dict[str, np.ndarray]
+
+
+class MaskedBatches:
+    """What a masked language model reads and is to say; a `Maker` of batches.
+
+    Every epoch pairs are drawn anew, and pieces to predict for each pair. Both follow
+    from the seed and the pair's number alone: not from when a batch is made, nor from
+    which replica makes it.
+
+    Args:
+        sentences: what is read.
+        vocabulary: of its pieces.
+        config: gives the length, the size of a batch, what is masked, and the seed.
+        count: pairs that are drawn, epoch after epoch; by default one epoch.
+
+    Raises:
+        UserError: there are no pairs.
+    """
+
+    def __init__(
+        self,
+        sentences: Sentences,
+        vocabulary: WordPieces,
+        config: PretrainingConfig,
+        count: int | None = None,
+    ):
+        training = config.training
+        self.seed, self.rows = training.seed, training.batch_size
+        self.length = config.data.length
+        self.pieces = sentences.pieces
+        self.pairs = self._drawn(sentences, count)
+        self.masking = Masking(vocabulary, training.masked, training.whole_words)
+        # Of a sequence, at most.
+        self.places = self.masking.count(self.length - SPECIAL)
+        self._cls, self._sep, self._padding = (
+            vocabulary.number_of[piece] for piece in (CLS, SEP, PADDING)
+        )
+        self._latest: tuple[PlannedBatch | None, Arrays] = (None, {})
+
+    def _drawn(self, sentences: Sentences, count: int | None) -> np.ndarray:
+        counts = np.diff(sentences.documents)
+        if len(counts) < 2 or counts.max() < 2:
+            raise UserError(
+                "--text: the documents are too short; give more that have two "
+                "sentences, in plain text with a blank line after each"
+            )
+        random = np.random.default_rng(self.seed)
+        epochs = [draw_pairs(sentences, self.length, random)]
+        count = count or len(epochs[0])
+        while sum(map(len, epochs)) < count:
+            epochs.append(draw_pairs(sentences, self.length, random))
+        return np.concatenate(epochs)[:count]
+
+    def plan(self) -> list[PlannedBatch]:
+        """All pairs in turn; the last batch is filled up."""
+        items = np.arange(len(self.pairs))
+        items = np.pad(items, (0, -len(items) % self.rows), constant_values=NO_ITEM)
+        return [
+            PlannedBatch(part, self.length, self.length)
+            for part in items.reshape(-1, self.rows)
+        ]
+
+    def inputs(self, batch: PlannedBatch) -> Arrays:
+        """What the model reads.
+
+        Returns:
+            int32 `pieces` and `segments` `(rows, length)`, and `places`
+            `(rows, places)`, those of the pieces to predict; those that are left over
+            are 0. Of padding alone where there is no item.
+        """
+        made = self._made(batch)
+        return {name: made[name] for name in ("pieces", "segments", "places")}
+
+    def targets(self, batch: PlannedBatch) -> Arrays:
+        """What it is to say.
+
+        Returns:
+            int32 `hidden` `(rows, places)`, what stands at `places` in truth, padding
+            where these are left over; and `is_random` `(rows,)`, whether the second
+            segment is from another document.
+        """
+        made = self._made(batch)
+        return {name: made[name] for name in ("hidden", "is_random")}
+
+    def _made(self, batch: PlannedBatch) -> Arrays:
+        # Inputs and targets of a batch are asked for one after the other.
+        latest = self._latest
+        if latest[0] is not batch:
+            latest = self._latest = (batch, self._make(batch))
+        return latest[1]
+
+    def _make(self, batch: PlannedBatch) -> Arrays:
+        rows = len(batch.items)
+        pieces = np.full((rows, self.length), self._padding, dtype=np.int32)
+        segments = np.zeros((rows, self.length), dtype=np.int32)
+        places, hidden = np.zeros((2, rows, self.places), dtype=np.int32)
+        is_random = np.zeros(rows, dtype=np.int32)
+        for row, item in enumerate(batch.items):
+            if item == NO_ITEM:
+                continue
+            *bounds, is_random[row] = self.pairs[item]
+            sequence, middle = self._sequence(*bounds)
+            # By a key of its own: [seed, 0] would be the stream of the seed itself.
+            key = np.random.SeedSequence(self.seed, spawn_key=(int(item),))
+            seen, chosen = self.masking.hide(sequence, np.random.default_rng(key))
+            pieces[row, : len(seen)] = seen
+            segments[row, middle : len(seen)] = 1
+            places[row, : len(chosen)] = chosen
+            hidden[row, : len(chosen)] = sequence[chosen]
+        return {
+            "pieces": pieces,
+            "segments": segments,
+            "places": places,
+            "hidden": hidden,
+            "is_random": is_random,
+        }
+
+    def _sequence(self, a_begin, a_end, b_begin, b_end) -> tuple[np.ndarray, int]:
+        """[CLS] A [SEP] B [SEP], and the place where B begins."""
+        a, b = self.pieces[a_begin:a_end], self.pieces[b_begin:b_end]
+        parts = [[self._cls], a, [self._sep], b, [self._sep]]
+        return np.concatenate(parts).astype(np.int32), len(a) + 2

@@ -1,0 +1,40 @@
+"""The run directory of a pre-training.
+
+Importing this imports no Keras, so that mistakes are told before it is waited for.
+"""
+
+import os
+from typing import TYPE_CHECKING
+
+from qanet.pretraining.config import PretrainingConfig
+from qanet.run import RunDirectory
+from qanet.weights import saved_variables
+
+if TYPE_CHECKING:
+    import keras
+
+
+class PretrainingRun(RunDirectory):
+    """The directory of a pre-training.
+
+    When it has come to its end, `encoder/` holds the best weights in the layout of
+    public models, which `model.pretrained` of a reader names.
+
+    Args:
+        directory: its path; it need not exist yet.
+    """
+
+    settings = PretrainingConfig
+    unknown = (
+        "not the directory of a pre-training (it has no config.json); give the one "
+        "that pretrain made"
+    )
+
+    def __init__(self, directory: str | os.PathLike):
+        super().__init__(directory)
+        self.vocabulary_directory = self.directory / "vocabulary"
+        self.encoder_directory = self.directory / "encoder"
+
+    def weights_of(self, model: "keras.Model") -> "dict[str, keras.Variable]":
+        """All of them, by path."""
+        return saved_variables(model)

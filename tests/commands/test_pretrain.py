@@ -1,0 +1,127 @@
+"""Tests of qanet.commands.pretrain."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from qanet import cli
+from qanet.config import load_preset
+from qanet.training import pretrainers
+
+PUBLIC = Path(__file__).parents[1] / "models" / "public_bert"
+
+
+@pytest.fixture
+def trained(monkeypatch):
+    """What the training was asked for, in its place."""
+    calls = []
+
+    def pretrain(config, run, resume):
+        calls.append((config, run, resume))
+        run.save_config(config)
+        return {
+            "step": 9,
+            "held_out_loss": 3.0,
+            "masked_loss": 2.3456,
+            "masked_accuracy": 0.5,
+            "next_sentence_accuracy": 0.75,
+        }
+
+    monkeypatch.setattr(pretrainers, "pretrain", pretrain)
+    return calls
+
+
+def test_train_and_resume(trained, tmp_path, capsys):
+    output = tmp_path / "run"
+    command = ["pretrain", "--objective", "mlm", "--output", str(output)]
+    texts = [str(tmp_path / name) for name in ("a.json", "b.txt")]
+    for path in texts:
+        Path(path).touch()
+    settings = ["training.steps=9", "model.width=64", "training.whole_words=true"]
+    sets = [part for setting in settings for part in ("--set", setting)]
+    cli.main([*command, "--text", *texts, *sets])
+    ((config, run, resume),) = trained
+    assert (config.objective, config.data.text) == ("mlm", tuple(texts))
+    assert (config.training.steps, config.training.masked) == (9, 0.15)
+    assert config.training.whole_words
+    assert (config.model.width, config.model.blocks) == (64, 4)
+    assert (run.directory, resume) == (output, False)
+    held_out, encoder, tuning, positions = capsys.readouterr().out.splitlines()
+    assert "loss of a hidden piece 2.346, 50.0 %" in held_out
+    assert "75.0 %" in held_out
+    assert encoder == f"encoder: {output / 'encoder'}"
+    assert "positions from 128 on" in positions
+    # What is printed is a command, and fits the encoder.
+    python, script, *arguments = shlex.split(tuning.partition(": ")[2])
+    assert (python, script) == ("python", "train.py")
+    options = cli.make_parser().parse_args(["train", *arguments])
+    model = load_preset(options.preset, options.set).model
+    assert model.pretrained == str(output / "encoder")
+    sizes = ("width", "blocks", "heads", "feed_forward")
+    assert [getattr(model, size) for size in sizes] == [64, 4, 4, 1024]
+
+    cli.main([*command, "--resume"])
+    assert trained[1][0] == config
+    assert trained[1][2]
+
+
+def test_all_positions_are_trained_or_were(trained, tmp_path, capsys):
+    (tmp_path / "a.txt").touch()
+    sizes = "width=8 blocks=2 heads=2 feed_forward=12".split()
+    own = [part for size in sizes for part in ("--set", f"model.{size}")]
+    for name, setting in (
+        ("long", "data.length=512"),
+        ("public", f"model.pretrained={PUBLIC}"),
+    ):
+        command = ["pretrain", "--objective", "mlm", "--output", str(tmp_path / name)]
+        text = ["--text", str(tmp_path / "a.txt")]
+        cli.main([*command, *text, *own, "--set", setting])
+        assert "positions from" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "--text: give at least one file"),
+        (["--text", "a", "--set", "model.heads=3"], "heads=3 does not divide width"),
+        (["--text", "a", "--set", "model.size=3"], "unknown key model.size"),
+        (["--text", "a", "--set", "model.name=bidaf"], "model.name='bidaf'"),
+        (["--text", "a", "--set", "data.length=513"], "data.length=513"),
+        (["--text", "a", "--set", "data.held_out=1"], "data.held_out=1"),
+        (["--text", "a", "--set", "training.masked=0"], "training.masked=0"),
+        (["--text", "a", "--set", "training.steps=9999999"], "more than 100,000,000"),
+        (["--text", "a", "--set", "objective=bilm"], "objective='bilm'"),
+        (["--resume"], "not the directory of a pre-training"),
+        (["--resume", "--text", "a"], "do not go with --resume"),
+        (["--resume", "--set", "a=1"], "do not go with --resume"),
+        (["--text", "missing.txt"], "missing.txt: cannot be read"),
+        (
+            ["--text", __file__, "--set", f"model.pretrained={PUBLIC}"],
+            "give --set model.width=8 --set model.blocks=2",
+        ),
+        (["--text", __file__, "--set", "model.pretrained=none"], "bert_config.json"),
+    ],
+)
+def test_mistakes_are_refused(refused, tmp_path, arguments, message):
+    command = ["pretrain", "--objective", "mlm", "--output", tmp_path / "run"]
+    assert message in refused(cli.main, *command, *arguments)
+    assert not (tmp_path / "run").exists()
+
+
+def test_nothing_is_overwritten(refused, trained, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.json").write_text("precious")
+    command = ["pretrain", "--objective", "mlm", "--text", "a", "--output"]
+    assert "already holds a model" in refused(cli.main, *command, tmp_path / "run")
+    file = tmp_path / "run" / "config.json"
+    assert "is a file" in refused(cli.main, *command, file)
+    assert file.read_text() == "precious"
+
+
+@pytest.mark.parametrize("arguments", [[], ["--objective", "bilm"]])
+def test_the_objective_must_be_known(capsys, arguments):
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["pretrain", *arguments, "--output", "x", "--text", "y"])
+    assert caught.value.code == 2
+    assert "--objective" in capsys.readouterr().err

@@ -1,0 +1,295 @@
+"""Tests of qanet.training.pretrainers, and of what they train."""
+
+import csv
+import json
+import random
+import sys
+
+import keras
+import numpy as np
+import pytest
+
+from qanet.datasets.plans import NO_ITEM, PlannedBatch
+from qanet.errors import UserError
+from qanet.models.bert import BERTConfig, PieceSizes, build_bert, piece_sizes
+from qanet.models.pretrained import check_sizes, load_pretrained, read_tensors
+from qanet.pretraining.config import PretrainingConfig
+from qanet.pretraining.model import build_pretraining_model
+from qanet.pretraining.run import PretrainingRun
+from qanet.settings import configure
+from qanet.text.pieces import WordPieces
+from qanet.training import pretrainers
+from qanet.training.distribution import make_distribution
+from qanet.training.pretrainers import pretrain
+
+TOPICS = [[f"{letter}{i}" for i in range(3)] for letter in "abcdefgh"]
+SETTINGS = """
+    data.pieces=100 data.length=24 data.held_out=0.3
+    model.width=32 model.blocks=1 model.heads=2 model.feed_forward=64 model.dropout=0
+    model.attention_dropout=0 training.batch_size=16
+""".split()
+LEARNING = """
+    training.steps=300 training.evaluate_every=150 training.warmup_steps=30
+    training.learning_rate=0.01
+""".split()
+SHORT = """
+    training.steps=4 training.evaluate_every=2 training.warmup_steps=1
+    model.dropout=0.1 model.attention_dropout=0.1
+""".split()
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    """Documents on a topic each, whose words no other topic has."""
+    draw = random.Random(1)
+    documents = [
+        "".join(f"{' '.join(draw.choices(words, k=3))}.\n" for _ in range(12))
+        for words in TOPICS * 12
+    ]
+    path = tmp_path_factory.mktemp("text") / "text.txt"
+    path.write_text("\n".join(documents))
+    return path
+
+
+def configured(text, *overrides):
+    values = {"data": {"text": [str(text)]}}
+    return configure(PretrainingConfig, values, [*SETTINGS, *overrides], "test")
+
+
+def history_of(run):
+    return list(csv.DictReader(run.history_path.read_text().splitlines()))
+
+
+@pytest.fixture(scope="module")
+def short(text, tmp_path_factory):
+    """A short training with all noise."""
+    run = PretrainingRun(tmp_path_factory.mktemp("short") / "run")
+    pretrain(configured(text, *SHORT), run)
+    return run
+
+
+def test_topics_are_learned(text, tmp_path):
+    run = PretrainingRun(tmp_path / "run")
+    metrics = pretrain(configured(text, *LEARNING), run)
+    assert json.loads(run.metrics_path.read_text()) == metrics
+    rows = history_of(run)
+    assert [row["step"] for row in rows] == ["150", "300"]
+    assert float(rows[1]["held_out_loss"]) < float(rows[0]["loss"])
+    best = min(rows, key=lambda row: float(row["held_out_loss"]))
+    for name, value in metrics.items():
+        assert float(best[name]) == value
+    # Who does not see the topic has 3/4 log 24 = 2.4, for the full stop is certain.
+    assert metrics["masked_loss"] < 1.8
+    # Now and then a random segment is of the same topic.
+    assert metrics["next_sentence_accuracy"] > 0.7
+
+
+def test_a_training_that_was_stopped_goes_on_bit_for_bit(
+    short, text, tmp_path, monkeypatch
+):
+    run = PretrainingRun(tmp_path / "run")
+    made, calls = pretrainers._measurement, []
+
+    def interrupted(*arguments):
+        measure = made(*arguments)
+
+        def interrupt():
+            calls.append(1)
+            if len(calls) == 2:
+                raise KeyboardInterrupt
+            return measure()
+
+        return interrupt
+
+    monkeypatch.setattr(pretrainers, "_measurement", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        pretrain(configured(text, *SHORT), run)
+    assert not run.encoder_directory.exists()
+    pretrain(run.load_config(), run, resume=True)
+    with np.load(run.weights_path) as one, np.load(short.weights_path) as other:
+        assert one.files == other.files
+        for name in one.files:
+            np.testing.assert_array_equal(one[name], other[name], name)
+    for column in ("step", "loss", *pretrainers.MEASURED):
+        rows = [[row[column] for row in history_of(r)] for r in (run, short)]
+        assert rows[0] == rows[1]
+    tensors = [read_tensors(r.encoder_directory)[1] for r in (run, short)]
+    for name, tensor in tensors[0].items():
+        np.testing.assert_array_equal(tensor, tensors[1][name], name)
+
+
+def test_devices_train_like_one(short, text, tmp_path):
+    """Four of them, whose shares have not quite as many hidden pieces each."""
+    run = PretrainingRun(tmp_path / "run")
+    pretrain(configured(text, *SHORT, "distribution.strategy=mirrored"), run)
+    for one, other in zip(history_of(run), history_of(short), strict=True):
+        assert (one["step"], one["examples"]) == (other["step"], other["examples"])
+        for column in ("loss", "held_out_loss", "masked_loss"):
+            assert float(one[column]) == pytest.approx(float(other[column]), rel=0.02)
+
+
+def states(model, inputs):
+    """What the last block gives."""
+    last = model.get_layer("block_0").output
+    return np.asarray(keras.Model(model.input, last)(inputs))
+
+
+def test_a_reader_begins_with_the_encoder(short):
+    config = short.load_config()
+    vocabulary = WordPieces.load(short.encoder_directory)
+    sizes = piece_sizes(vocabulary, None)
+    model = build_pretraining_model(config.model, sizes)
+    short.load_weights(model)
+    wanted = config.model.model_dump() | {"pretrained": str(short.encoder_directory)}
+    wanted = BERTConfig(**wanted)
+    check_sizes(wanted)
+    reader = build_bert(wanted, sizes)
+    load_pretrained(reader, wanted)
+
+    question, context = ([vocabulary.number_of[w] for w in t[:2]] for t in TOPICS[:2])
+    pieces = [[sizes.cls, *question, sizes.sep, *context, sizes.sep]]
+    inputs = {
+        "pieces": np.array(pieces, "int32"),
+        "segments": np.array([[0, 0, 0, 0, 1, 1, 1]], "int32"),
+        "places": np.array([[1]], "int32"),
+    }
+    texts = {"question_pieces": np.array([question]), "context_pieces": [context]}
+    texts = {name: np.array(array, "int32") for name, array in texts.items()}
+    found = states(reader, texts)
+    assert found.shape == (1, 7, 32)
+    np.testing.assert_allclose(found, states(model, inputs), atol=1e-5)
+
+
+def test_pretraining_goes_on_from_a_public_model(short, text, tmp_path):
+    run = PretrainingRun(tmp_path / "run")
+    begin = f"model.pretrained={short.encoder_directory}"
+    config = configured(text, *SHORT, begin)
+    distribution = make_distribution(config.distribution)
+
+    def weights():
+        loop, _ = pretrainers._make_loop(config, run, False, distribution)
+        return {v.path: np.array(v) for v in loop.task.learner.model.trainable_weights}
+
+    found = weights()
+    pieces = WordPieces.load(run.vocabulary_directory).pieces
+    assert pieces == WordPieces.load(short.vocabulary_directory).pieces
+    with np.load(short.weights_path) as expected:
+        assert set(expected.files) == set(found)
+        for name in expected.files:
+            np.testing.assert_array_equal(found[name], expected[name], name)
+    # A training that goes on needs them no more.
+    run.checkpoint_directory.mkdir(parents=True)
+    (run.checkpoint_directory / "step-000002.npz").touch()
+    table = "embedding/piece"
+    assert not np.array_equal(weights()[table], found[table])
+
+
+def test_word_pieces_are_made_of_what_is_trained_on(short, text):
+    vocabulary = WordPieces.load(short.vocabulary_directory)
+    assert {word for words in TOPICS for word in words} <= set(vocabulary.pieces)
+    assert len(vocabulary.pieces) <= 100
+    files = sorted(path.name for path in short.encoder_directory.iterdir())
+    assert files == ["config.json", "model.safetensors", "vocab.txt"]
+
+
+# What is measured and what is made small.
+
+
+def cross_entropies(logits, right):
+    logits = logits.astype("float64")
+    shifted = logits - logits.max(axis=-1, keepdims=True)
+    logs = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    return -np.take_along_axis(logs, right[..., None], axis=-1)[..., 0]
+
+
+class TwoBatches:
+    """Three pairs in batches of two, with one and two hidden pieces."""
+
+    def __init__(self, rng):
+        self.hidden = np.array([[5, 0], [6, 7], [4, 0], [0, 0]])
+        self.is_random = np.array([0, 1, 1, 0])
+        self.outputs = {
+            "hidden": rng.normal(size=(4, 2, 9)).astype("float32"),
+            "is_random": rng.normal(size=(4, 2)).astype("float32"),
+        }
+        # One of the pieces and two of the pairs are predicted rightly; what is said
+        # of padding and of no pair does not count.
+        self.outputs["hidden"][:, :, :] -= 9 * (np.arange(9) == 0)
+        for row, place, piece in ((0, 0, 5), (1, 0, 3), (1, 1, 3), (2, 0, 3)):
+            self.outputs["hidden"][row, place, piece] = 5
+        self.outputs["hidden"][[0, 2, 3], 1, 0] = 9
+        self.outputs["is_random"][:, 1] = [-3, 3, -3, -3]
+
+    def plan(self):
+        items = np.array([[0, 1], [2, NO_ITEM]])
+        return [PlannedBatch(part, 8, 8) for part in items]
+
+    def part(self, batch, arrays):
+        rows = slice(0, 2) if batch.items[0] == 0 else slice(2, 4)
+        return {name: array[rows] for name, array in arrays.items()}
+
+    def inputs(self, batch):
+        return self.part(batch, self.outputs)
+
+    def targets(self, batch):
+        arrays = {"hidden": self.hidden, "is_random": self.is_random}
+        return {k: v.astype("int32") for k, v in self.part(batch, arrays).items()}
+
+
+def test_measurements_are_means_over_all_batches(rng):
+    batches = TwoBatches(rng)
+    found = pretrainers._measurement(lambda inputs: inputs, batches)()
+    losses = cross_entropies(batches.outputs["hidden"], batches.hidden)
+    masked = losses[batches.hidden > 0].mean()
+    pairs = cross_entropies(batches.outputs["is_random"], batches.is_random)[:3].mean()
+    assert found == pytest.approx(
+        {
+            "held_out_loss": masked + pairs,
+            "masked_loss": masked,
+            "masked_accuracy": 1 / 4,
+            "next_sentence_accuracy": 2 / 3,
+        },
+        rel=1e-5,
+    )
+    assert tuple(found) == pretrainers.MEASURED
+
+
+def test_the_loss_is_that_of_pieces_and_that_of_pairs(rng, text):
+    batches = TwoBatches(rng)
+    config = configured(text)
+    model = build_pretraining_model(config.model, PieceSizes(9, 2, 3))
+    loss = pretrainers.pretraining_learner(model, config).loss
+    targets = {
+        "hidden": batches.hidden.astype("int32"),
+        "is_random": batches.is_random.astype("int32"),
+    }
+    losses = cross_entropies(batches.outputs["hidden"], batches.hidden)
+    pairs = cross_entropies(batches.outputs["is_random"], batches.is_random)
+    expected = losses[batches.hidden > 0].mean() + pairs.mean()
+    assert float(loss(targets, batches.outputs)) == pytest.approx(expected, rel=1e-5)
+    # Where nothing is hidden, the pairs alone are learned.
+    targets["hidden"] = 0 * targets["hidden"]
+    found = float(loss(targets, batches.outputs))
+    assert found == pytest.approx(pairs.mean(), rel=1e-5)
+
+
+# Mistakes.
+
+
+def test_what_is_wrong_is_told_before_anything_is_written(text, tmp_path, monkeypatch):
+    run = PretrainingRun(tmp_path / "run")
+    few = tmp_path / "few.txt"
+    few.write_text("A. B.\n\nC. D.\n\nE. F.\n")
+    for config, message in (
+        (configured(few), "3 documents are too few"),
+        (
+            configured(text, "training.batch_size=6", "distribution.strategy=mirrored"),
+            "training.batch_size=6: 4 replicas cannot share it",
+        ),
+    ):
+        with pytest.raises(UserError, match=message):
+            pretrain(config, run)
+    monkeypatch.setitem(sys.modules, "safetensors.numpy", None)
+    with pytest.raises(UserError, match=r"pip install 'qanet\[bert\]'"):
+        pretrain(configured(text), run)
+    assert not run.directory.exists()
