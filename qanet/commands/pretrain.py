@@ -15,15 +15,17 @@ def add_parser(commands) -> None:
         help="train an encoder on text, for a reader to begin with",
         description="Trains an encoder on text without questions, and measures it on "
         "documents that it has not seen. Objective mlm is BERT's: pieces that are "
-        "hidden are predicted, and whether one segment of text follows another. Needs "
-        "pip install 'qanet[bert]'; docs/pretraining.md tells what is done.",
+        "hidden are predicted, and whether one segment of text follows another; it "
+        "needs pip install 'qanet[bert]'. Objective bilm is ELMo's: each word is "
+        "predicted from those before it, and from those after it. "
+        "docs/pretraining.md tells what is done.",
         epilog="example:\n"
         "  python -m qanet pretrain --objective mlm --text train-v1.1.json \\\n"
         "      news.txt.gz --output runs/pretrained --set training.steps=50000\n"
-        "At the end it prints the command that fine-tunes the encoder.",
+        "At the end it prints the command that trains a reader with the encoder.",
     )
     parser.add_argument(
-        "--objective", choices=("mlm",), required=True, help="what is learned"
+        "--objective", choices=OBJECTIVES, required=True, help="what is learned"
     )
     parser.add_argument(
         "--text",
@@ -55,11 +57,8 @@ def add_parser(commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    from qanet.models.bert import POSITIONS
-    from qanet.models.pretrained import check_sizes
-    from qanet.pretraining.run import PretrainingRun
-
-    run = PretrainingRun(options.output)
+    objective = OBJECTIVES[options.objective]
+    run = objective.run(options.output)
     check_directory(options.output)
     if options.resume:
         if options.text or options.set:
@@ -73,34 +72,16 @@ def _run(options: argparse.Namespace) -> None:
     for file in config.data.text:
         with reading_text(file), open(file, "rb"):
             pass
-    if config.model.pretrained and not options.resume:
-        check_sizes(config.model)
+    if not options.resume:
+        objective.check(config)
     load_keras()
-
-    from qanet.training.pretrainers import pretrain
-
-    metrics = pretrain(config, run, options.resume)
-    if metrics is None:
-        return
-    say(
-        f"held out, at step {metrics['step']:,}: loss of a hidden piece "
-        f"{metrics['masked_loss']:.3f}, {100 * metrics['masked_accuracy']:.1f} % of "
-        "them predicted rightly; of the pairs "
-        f"{100 * metrics['next_sentence_accuracy']:.1f} %"
-    )
-    say(f"encoder: {run.encoder_directory}")
-    say(f"fine-tune it: {_fine_tuning(config.model, run.encoder_directory)}")
-    if config.data.length < POSITIONS and not config.model.pretrained:
-        say(
-            f"positions from {config.data.length} on are not trained; for longer texts "
-            f"go on with --set data.length={POSITIONS} "
-            f"--set model.pretrained={run.encoder_directory}"
-        )
+    metrics = objective.train(config, run, options.resume)
+    if metrics is not None:
+        objective.tell(config, run, metrics)
 
 
 def _configured(options: argparse.Namespace, run):
     """The configuration of a training that is to be started."""
-    from qanet.pretraining.config import PretrainingConfig
     from qanet.settings import configure
 
     if run.config_path.exists():
@@ -111,14 +92,87 @@ def _configured(options: argparse.Namespace, run):
     if not options.text:
         raise UserError("--text: give at least one file")
     values = {"objective": options.objective, "data": {"text": options.text}}
-    return configure(PretrainingConfig, values, options.set, "pretrain")
+    return configure(run.settings, values, options.set, "pretrain")
 
 
-def _fine_tuning(config, directory: Path) -> str:
-    """The command that trains a reader on an encoder."""
-    from qanet.models.pretrained import size_options
+class Masked:
+    """BERT's objectives."""
 
-    return (
-        "python train.py --preset bert-6 --train squad --dev squad --set "
-        f"model.pretrained={directory} {size_options(config.model_dump())}"
-    )
+    @staticmethod
+    def run(directory: Path):
+        from qanet.pretraining.run import PretrainingRun
+
+        return PretrainingRun(directory)
+
+    @staticmethod
+    def check(config) -> None:
+        from qanet.models.pretrained import check_sizes
+
+        if config.model.pretrained:
+            check_sizes(config.model)
+
+    @staticmethod
+    def train(config, run, resume: bool) -> dict[str, float] | None:
+        from qanet.training.pretrainers import pretrain
+
+        return pretrain(config, run, resume)
+
+    @staticmethod
+    def tell(config, run, metrics: dict[str, float]) -> None:
+        from qanet.models.bert import POSITIONS
+        from qanet.models.pretrained import size_options
+
+        say(
+            f"held out, at step {metrics['step']:,}: loss of a hidden piece "
+            f"{metrics['masked_loss']:.3f}, {100 * metrics['masked_accuracy']:.1f} % "
+            "of them predicted rightly; of the pairs "
+            f"{100 * metrics['next_sentence_accuracy']:.1f} %"
+        )
+        say(f"encoder: {run.encoder_directory}")
+        say(
+            "fine-tune it: python train.py --preset bert-6 --train squad --dev squad "
+            f"--set model.pretrained={run.encoder_directory} "
+            f"{size_options(config.model.model_dump())}"
+        )
+        if config.data.length < POSITIONS and not config.model.pretrained:
+            say(
+                f"positions from {config.data.length} on are not trained; for longer "
+                f"texts go on with --set data.length={POSITIONS} "
+                f"--set model.pretrained={run.encoder_directory}"
+            )
+
+
+class Bidirectional:
+    """ELMo's objective."""
+
+    @staticmethod
+    def run(directory: Path):
+        from qanet.pretraining.run import BiLMRun
+
+        return BiLMRun(directory)
+
+    @staticmethod
+    def check(config) -> None:
+        """There is nothing but the texts to be checked."""
+
+    @staticmethod
+    def train(config, run, resume: bool) -> dict[str, float] | None:
+        from qanet.training.bilm_pretrainer import pretrain_bilm
+
+        return pretrain_bilm(config, run, resume)
+
+    @staticmethod
+    def tell(config, run, metrics: dict[str, float]) -> None:
+        say(
+            f"held out, at step {metrics['step']:,}: perplexity "
+            f"{metrics['perplexity']:.1f}"
+        )
+        say(f"encoder: {run.encoder_directory}")
+        say(
+            "use its vectors: python train.py --preset slqa --train squad --dev squad "
+            f"--set model.contextual={run.encoder_directory} "
+            f"--set model.contextual_layers={config.model.layers + 1}"
+        )
+
+
+OBJECTIVES = {"mlm": Masked, "bilm": Bidirectional}

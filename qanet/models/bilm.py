@@ -3,9 +3,7 @@
 Importing this imports no Keras, so that the configuration is read without it.
 """
 
-import math
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, PositiveFloat, model_validator
 
@@ -13,8 +11,6 @@ from qanet.settings import Depth, Rate, Section, Size
 
 if TYPE_CHECKING:
     import keras
-
-    from qanet.pretraining.bilm_batches import SentenceBatches
 
 # Characters of a word, and how many there are; see `qanet.models.character_ids`.
 PLACES = 50
@@ -178,37 +174,3 @@ def _read(config: BiLMConfig, characters) -> list:
         x = x + y if config.residual and i else y
         outputs.append(x)
     return outputs
-
-
-def sum_of_losses(targets: Mapping[str, Any], outputs: Mapping[str, Any]):
-    """What a language model's predictions of a batch cost, in both directions.
-
-    Args:
-        targets: those of `SentenceBatches`.
-        outputs: those of `build_language_model`.
-
-    Returns:
-        The sum of -log p, and how many predictions there are.
-    """
-    from keras import ops
-
-    real = targets["real"]
-    total = ops.sum((outputs["next"] + outputs["previous"]) * real)
-    return total, 2.0 * ops.sum(real)
-
-
-def perplexity(
-    predict: Callable[[dict], Mapping[str, Any]], batches: "SentenceBatches"
-) -> float:
-    """exp of the mean of -log p of the next and of the previous word.
-
-    Args:
-        predict: from inputs to the outputs of a model that is not in training.
-        batches: the text.
-    """
-    total, count = 0.0, 0.0
-    for batch in batches.reading():
-        outputs = predict(batches.inputs(batch))
-        sums = sum_of_losses(batches.targets(batch), outputs)
-        total, count = total + float(sums[0]), count + float(sums[1])
-    return math.exp(total / count)

@@ -6,6 +6,7 @@ Importing this imports no Keras, so that mistakes are told before it is waited f
 import os
 from typing import TYPE_CHECKING
 
+from qanet.pretraining.bilm_config import BiLMPretrainingConfig
 from qanet.pretraining.config import PretrainingConfig
 from qanet.run import RunDirectory
 from qanet.weights import saved_variables
@@ -38,3 +39,16 @@ class PretrainingRun(RunDirectory):
     def weights_of(self, model: "keras.Model") -> "dict[str, keras.Variable]":
         """All of them, by path."""
         return saved_variables(model)
+
+
+class BiLMRun(PretrainingRun):
+    """The same of a bidirectional language model.
+
+    `encoder/` is in the layout of public ELMo models, for `model.contextual`.
+    """
+
+    settings = BiLMPretrainingConfig
+
+    def __init__(self, directory: str | os.PathLike):
+        super().__init__(directory)
+        self.words_path = self.vocabulary_directory / "words.txt"

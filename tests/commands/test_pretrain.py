@@ -7,7 +7,7 @@ import pytest
 
 from qanet import cli
 from qanet.config import load_preset
-from qanet.training import pretrainers
+from qanet.training import bilm_pretrainer, pretrainers
 
 PUBLIC = Path(__file__).parents[1] / "models" / "public_bert"
 
@@ -66,6 +66,45 @@ def test_train_and_resume(trained, tmp_path, capsys):
     assert trained[1][2]
 
 
+def test_a_bidirectional_language_model(monkeypatch, tmp_path, capsys):
+    calls = []
+
+    def pretrain(config, run, resume):
+        calls.append((config, run, resume))
+        run.save_config(config)
+        return {"step": 9, "perplexity": 123.456}
+
+    monkeypatch.setattr(bilm_pretrainer, "pretrain_bilm", pretrain)
+    (tmp_path / "a.txt").touch()
+    output = tmp_path / "run"
+    command = ["pretrain", "--objective", "bilm", "--output", str(output)]
+    text = ["--text", str(tmp_path / "a.txt"), "--set", "model.units=256"]
+    cli.main([*command, *text])
+    ((config, run, resume),) = calls
+    assert (config.objective, config.model.units, resume) == ("bilm", 256, False)
+    held_out, encoder, use = capsys.readouterr().out.splitlines()
+    assert held_out == "held out, at step 9: perplexity 123.5"
+    assert encoder == f"encoder: {run.encoder_directory}"
+    _, _, *arguments = shlex.split(use.partition(": ")[2])
+    options = cli.make_parser().parse_args(["train", *arguments])
+    model = load_preset(options.preset, options.set).model
+    assert model.contextual == str(output / "encoder")
+    assert model.contextual_layers == 3
+
+    cli.main([*command, "--resume"])
+    assert calls[1][2]
+
+
+def test_a_run_of_another_objective_is_not_resumed(trained, tmp_path, refused):
+    (tmp_path / "a.txt").touch()
+    output = ["--output", str(tmp_path / "run")]
+    cli.main(
+        ["pretrain", "--objective", "mlm", "--text", str(tmp_path / "a.txt"), *output]
+    )
+    arguments = ["pretrain", "--objective", "bilm", *output, "--resume"]
+    assert "objective" in refused(cli.main, *arguments)
+
+
 def test_all_positions_are_trained_or_were(trained, tmp_path, capsys):
     (tmp_path / "a.txt").touch()
     sizes = "width=8 blocks=2 heads=2 feed_forward=12".split()
@@ -119,7 +158,7 @@ def test_nothing_is_overwritten(refused, trained, tmp_path):
     assert file.read_text() == "precious"
 
 
-@pytest.mark.parametrize("arguments", [[], ["--objective", "bilm"]])
+@pytest.mark.parametrize("arguments", [[], ["--objective", "gpt"]])
 def test_the_objective_must_be_known(capsys, arguments):
     with pytest.raises(SystemExit) as caught:
         cli.main(["pretrain", *arguments, "--output", "x", "--text", "y"])

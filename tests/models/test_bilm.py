@@ -10,18 +10,13 @@ from made_bilm import layers_with_marks, random_arrays, small_config
 
 from qanet.config import DistributionConfig, LearningConfig
 from qanet.errors import UserError
-from qanet.models.bilm import (
-    BiLMConfig,
-    build_bilm,
-    build_language_model,
-    perplexity,
-    sum_of_losses,
-)
+from qanet.models.bilm import BiLMConfig, build_bilm, build_language_model
 from qanet.models.character_ids import character_ids
 from qanet.models.elmo_weights import read_weights
 from qanet.pretraining.bilm_batches import SentenceBatches
 from qanet.pretraining.word_vocabulary import WordVocabulary
 from qanet.settings import configure
+from qanet.training.bilm_pretrainer import perplexity, sum_of_predictions
 from qanet.training.distribution import make_distribution
 from qanet.training.learner import Learner
 
@@ -156,13 +151,13 @@ def test_training_takes_the_sample(batches):
         assert np.abs(np.concatenate(one) - np.concatenate(other)).max() > 0.01
 
 
-def test_the_sum_of_losses_leaves_padding_out():
+def test_the_sum_of_predictions_leaves_padding_out():
     outputs = {
         "next": np.array([[1.0, 2.0, 64.0]], "float32"),
         "previous": np.array([[4.0, 8.0, 64.0]], "float32"),
     }
     targets = {"real": np.array([[1.0, 1.0, 0.0]], "float32")}
-    total, count = sum_of_losses(targets, outputs)
+    total, count = sum_of_predictions(targets, outputs)
     assert (float(total), float(count)) == (15.0, 4.0)
 
 
@@ -183,7 +178,7 @@ def test_a_toy_language_is_learned():
     )
 
     def loss(targets, outputs):
-        total, count = sum_of_losses(targets, outputs)
+        total, count = sum_of_predictions(targets, outputs)
         return total / count
 
     distribution = make_distribution(DistributionConfig())

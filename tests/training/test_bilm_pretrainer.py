@@ -1,0 +1,115 @@
+"""Tests of qanet.training.bilm_pretrainer, and of what it trains."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from made_bilm import SMALL
+
+from qanet.errors import UserError
+from qanet.frozen import open_encoder
+from qanet.models.elmo_weights import read_options
+from qanet.pretraining.bilm_config import BiLMPretrainingConfig
+from qanet.pretraining.run import BiLMRun
+from qanet.settings import configure
+from qanet.training import bilm_pretrainer
+from qanet.training.bilm_pretrainer import pretrain_bilm
+
+WORDS = "one two three four five six seven eight".split()
+SETTINGS = """
+    data.held_out=0.2 training.buckets=[8] training.batch_tokens=64
+    training.samples=8 training.learning_rate=0.01 training.warmup_steps=1
+    training.steps=4 training.evaluate_every=2
+""".split()
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    """Documents whose every word follows from the one before it."""
+    documents = [
+        "\n".join(" ".join(WORDS[(begin + i) % 8] for i in range(n)) for n in (4, 6, 8))
+        for begin in range(24)
+    ]
+    path = tmp_path_factory.mktemp("text") / "text.txt"
+    path.write_text("\n\n".join(documents))
+    return path
+
+
+def configured(text, *overrides):
+    values = {"data": {"text": [str(text)]}, "model": SMALL}
+    return configure(BiLMPretrainingConfig, values, [*SETTINGS, *overrides], "test")
+
+
+def history_of(run):
+    return list(csv.DictReader(run.history_path.read_text().splitlines()))
+
+
+@pytest.fixture(scope="module")
+def short(text, tmp_path_factory):
+    """A short training."""
+    run = BiLMRun(tmp_path_factory.mktemp("short") / "run")
+    metrics = pretrain_bilm(configured(text), run)
+    return run, metrics
+
+
+def test_the_best_weights_are_stored_as_public_ones(short, text):
+    run, metrics = short
+    assert json.loads(run.metrics_path.read_text()) == metrics
+    rows = history_of(run)
+    best = min(rows, key=lambda row: float(row["perplexity"]))
+    assert metrics == {
+        "step": int(best["step"]),
+        "perplexity": float(best["perplexity"]),
+    }
+    assert float(rows[1]["perplexity"]) < float(rows[0]["perplexity"])
+    assert read_options(run.encoder_directory) == run.load_config().model
+    encoder = open_encoder(run.encoder_directory, 3)
+    (vectors,) = encoder.encode(["one two"], [np.array([(0, 3), (4, 7)])])
+    assert vectors.shape == (2, 3, 8)
+    assert np.isfinite(vectors).all()
+    assert set(run.words_path.read_text().split()) == {*WORDS, "<S>", "</S>", "<UNK>"}
+
+
+def test_a_training_that_was_stopped_goes_on_bit_for_bit(
+    short, text, tmp_path, monkeypatch
+):
+    run = BiLMRun(tmp_path / "run")
+    measured, calls = bilm_pretrainer.perplexity, []
+
+    def interrupted(*arguments):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return measured(*arguments)
+
+    monkeypatch.setattr(bilm_pretrainer, "perplexity", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        pretrain_bilm(configured(text), run)
+    assert not run.encoder_directory.exists()
+    pretrain_bilm(run.load_config(), run, resume=True)
+    with (
+        np.load(run.weights_path) as one,
+        np.load(short[0].weights_path) as other,
+    ):
+        assert one.files == other.files
+        for name in one.files:
+            np.testing.assert_array_equal(one[name], other[name], name)
+    for column in ("step", "loss", "perplexity"):
+        rows = [[row[column] for row in history_of(r)] for r in (run, short[0])]
+        assert rows[0] == rows[1]
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("training.buckets=[8,4]", "buckets must rise"),
+        ("training.buckets=[]", "buckets must rise"),
+        ("training.batch_tokens=7", "batch_tokens=7 is less than the last bucket"),
+        ("model.projection=100", "must be more than projection"),
+        ("training.samples=3", r"training\.samples=3"),
+    ],
+)
+def test_settings_that_do_not_go_together(text, tmp_path, setting, message):
+    with pytest.raises(UserError, match=message):
+        pretrain_bilm(configured(text, setting), BiLMRun(tmp_path / "run"))
