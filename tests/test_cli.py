@@ -51,7 +51,7 @@ def test_help_waits_for_nothing_heavy(door, command):
         (cli.evaluate, ["--model", "a", "--predictions", "b", "--data", "c"]),
         (cli.main, []),
         (cli.main, ["no-such-command"]),
-        (cli.main, ["answer", "--model", "run"]),
+        (cli.main, ["answer", "--question", "Who?"]),
         (
             cli.main,
             "answer --model a --context-file b --question c --top-k 0".split(),

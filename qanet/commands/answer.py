@@ -1,12 +1,22 @@
-"""`python -m qanet answer`: answers a question on a text file."""
+"""`python -m qanet answer`: answers a question on a text file, or many."""
 
 import argparse
+import contextlib
 import json
 import sys
+from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
+from typing import BinaryIO
 
-from qanet.commands.options import NO_ANSWER, check_reader, positive, standard_input
-from qanet.console import is_verbose, load_keras, log, say
+from qanet.commands.options import (
+    NO_ANSWER,
+    check_file,
+    check_reader,
+    positive,
+    standard_input,
+)
+from qanet.console import is_verbose, load_keras, log, progress_bar, say
 from qanet.errors import UserError, reading_text
 
 
@@ -14,45 +24,68 @@ def add_parser(commands) -> None:
     """Adds the command."""
     parser = commands.add_parser(
         "answer",
-        help="answer a question on a text file",
-        description="Answers a question on a text of any length. What it is doing is "
-        "said where standard error is a terminal, or with --verbose.",
+        help="answer a question on a text file, or many questions from a file",
+        description="Answers a question on a text of any length, or with --input many "
+        "questions, as they come. What it is doing is said where standard error is a "
+        "terminal, or with --verbose.",
         epilog="example:\n"
         "  python -m qanet answer --model runs/qanet-tiny \\\n"
-        '      --context-file passage.txt --question "Who built the bridge?" --top-k 3',
+        '      --context-file passage.txt --question "Who built it?" --top-k 3\n'
+        "  python -m qanet answer --model runs/qanet-tiny --input questions.jsonl \\\n"
+        "      --output answers.jsonl",
     )
     parser.add_argument("--model", type=Path, required=True, metavar="RUN_DIR")
     parser.add_argument(
         "--context-file",
-        required=True,
         metavar="FILE",
         help="the passage, a text file in UTF-8; - reads standard input",
     )
-    parser.add_argument("--question", required=True, metavar="TEXT")
+    parser.add_argument("--question", metavar="TEXT")
+    parser.add_argument(
+        "--input",
+        metavar="FILE.jsonl",
+        help='many questions in the place of one: a line each, {"question": "…", '
+        '"context": "…"}, where the context may be a list of passages and there may be '
+        'an "id"; - reads standard input',
+    )
+    parser.add_argument(
+        "--output",
+        default="-",
+        metavar="FILE.jsonl",
+        help="where the answers to --input go, a line each; the same command goes on "
+        "with what an interrupted one has done (default: standard output)",
+    )
     parser.add_argument(
         "--top-k", type=positive, default=1, metavar="K", help="number of answers"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "--json", action="store_true", help="print JSON, as --input always does"
+    )
     parser.set_defaults(command=_run)
 
 
 def _run(options: argparse.Namespace) -> None:
+    if options.input is None:
+        _answer_one(options)
+    else:
+        _answer_many(options)
+
+
+def _answer_one(options: argparse.Namespace) -> None:
+    for option in ("context_file", "question"):
+        if getattr(options, option) is None:
+            name = option.replace("_", "-")
+            raise UserError(f"--{name}: is missing; give it, or many with --input")
+    if options.output != "-":
+        raise UserError("--output goes with --input")
     context = _read_text(options.context_file)
     _check_texts(options, context)
     check_reader(options.model)
-    # Other programs read what is printed, so only a person is told more.
-    is_told = is_verbose() or (sys.stderr is not None and sys.stderr.isatty())
-    if is_told:
-        log.info("loading %s", options.model)
-    load_keras()
-
-    from qanet.reader import Reader
-
-    reader = Reader.load(options.model)
+    reader = _load(options.model)
     (answers,) = reader.answer_many(
         [(options.question, context)],
         options.top_k,
-        progress="reading" if is_told else None,
+        progress="reading" if _is_told() else None,
     )
     for answer in answers:
         if options.json:
@@ -63,6 +96,106 @@ def _run(options: argparse.Namespace) -> None:
             # One line an answer, also where it runs over a line break.
             text = " ".join(answer.text.split()) or NO_ANSWER
             say(f"{answer.score:6.1%}  {text}")
+
+
+def _answer_many(options: argparse.Namespace) -> None:
+    if options.context_file is not None or options.question is not None:
+        raise UserError("--input brings its questions; leave out the other one")
+    output = None if options.output == "-" else Path(options.output)
+    if output:
+        if output.exists():
+            raise UserError(
+                f"--output {output}: is there already; remove it or give another"
+            )
+        check_file(output)
+    check_reader(options.model)
+    with contextlib.ExitStack() as stack:
+        if options.input == "-":
+            source = standard_input()
+        else:
+            with reading_text(options.input):
+                source = stack.enter_context(open(options.input, "rb"))
+        _answer_file(options, source, output)
+
+
+def _answer_file(
+    options: argparse.Namespace, source: BinaryIO, output: Path | None
+) -> None:
+    """Answers row by row; a bad row is told, and the others are answered."""
+    from qanet.question_file import (
+        TOGETHER,
+        answer_rows,
+        lines_of,
+        read_rows,
+        rows_done,
+        skip_rows,
+    )
+
+    part = output and output.with_name(f"{output.name}.part")
+    lines = lines_of(source, options.input)
+    last = rows_done(part) if part else None
+    done = last["row"] if last else 0
+    if last:
+        log.info("going on after row %d, with %s", done, part)
+        skip_rows(lines, last, part)
+    rows = read_rows(lines, done + 1)
+    # A program that asks may wait for each answer before it asks on.
+    together = 1 if options.input == "-" else TOGETHER
+    reader = _load(options.model)
+    bad = []
+    with (
+        _writing_to(part) as write,
+        progress_bar(unit="row", initial=done, disable=not _is_told()) as bar,
+    ):
+        while some := list(islice(rows, together)):
+            answered = answer_rows(reader, some, options.top_k)
+            write(answered)
+            for line in answered:
+                if "error" in line:
+                    bad.append(line["row"])
+                    log.warning(f"{options.input}: row {line['row']} {line['error']}")
+            bar.update(len(some))
+    if part:
+        part.replace(output)
+    if bad:
+        raise UserError(
+            f"{options.input}: {len(bad):,} rows have no answer, the first being "
+            f"row {bad[0]}"
+        )
+
+
+@contextlib.contextmanager
+def _writing_to(part: Path | None) -> Iterator[Callable[[list[dict]], None]]:
+    """What writes answers to a file, or to standard output."""
+    from qanet.question_file import write_answers
+
+    if part is None:
+        yield lambda answered: [
+            say(json.dumps(line, ensure_ascii=False), flush=True) for line in answered
+        ]
+        return
+    try:
+        part.parent.mkdir(parents=True, exist_ok=True)
+        with part.open("ab") as file:
+            yield lambda answered: write_answers(file, answered)
+    except OSError as error:
+        raise UserError(f"{part}: cannot be written: {error.strerror}") from None
+
+
+def _load(run: Path):
+    """The reader of a run."""
+    # Other programs read what is printed, so only a person is told more.
+    if _is_told():
+        log.info("loading %s", run)
+    load_keras()
+
+    from qanet.reader import Reader
+
+    return Reader.load(run)
+
+
+def _is_told() -> bool:
+    return is_verbose() or (sys.stderr is not None and sys.stderr.isatty())
 
 
 def _check_texts(options: argparse.Namespace, context: str) -> None:

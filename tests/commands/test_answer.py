@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from qanet import cli
+from qanet import cli, question_file
 
 QUESTION = "Where does Zoë live?"
 CONTEXT = "Bo’ lives in Rome.\nZoë lives in São Paulo.\n"
@@ -153,3 +153,116 @@ def test_answer_without_a_run(refused, context_file, tmp_path):
     arguments = ["answer", "--model", tmp_path, "--question", QUESTION]
     line = refused(cli.main, *arguments, "--context-file", context_file)
     assert "not a run directory" in line
+
+
+# Many questions from a file.
+
+
+def rows(*questions):
+    values = [{"question": q, "context": CONTEXT, "id": q[:3]} for q in questions]
+    return "".join(json.dumps(row) + "\n" for row in values)
+
+
+def many(*arguments):
+    cli.main(["answer", "--model", "run", *map(str, arguments)])
+
+
+@pytest.fixture
+def questions(tmp_path):
+    path = tmp_path / "questions.jsonl"
+    path.write_text(rows(QUESTION, "Who?", "Who lives in Rome?"))
+    return path
+
+
+def test_many_questions_from_a_file(
+    loaded, trained_reader, questions, tmp_path, capsys
+):
+    output = tmp_path / "new" / "answers.jsonl"
+    many("--input", questions, "--output", output, "--top-k", 2)
+    lines = [json.loads(line) for line in output.read_text("utf-8").splitlines()]
+    assert [(line["row"], line["id"]) for line in lines] == [
+        (1, "Whe"),
+        (2, "Who"),
+        (3, "Who"),
+    ]
+    pairs = [(line["question"], CONTEXT) for line in lines]
+    for line, expected in zip(lines, trained_reader.answer_many(pairs, 2), strict=True):
+        assert [a["text"] for a in line["answers"]] == [a.text for a in expected]
+    assert [path.name for path in output.parent.iterdir()] == ["answers.jsonl"]
+    assert capsys.readouterr().out == ""
+    # The same to standard output.
+    many("--input", questions, "--top-k", 2)
+    assert capsys.readouterr().out == output.read_text("utf-8")
+
+
+def test_questions_are_answered_as_they_come(loaded, questions, monkeypatch, capsys):
+    piped = io.TextIOWrapper(io.BytesIO(questions.read_bytes()), encoding="utf-8")
+    monkeypatch.setattr(sys, "stdin", piped)
+    many("--input", "-")
+    assert len(capsys.readouterr().out.splitlines()) == 3
+
+
+def test_bad_rows_are_told_and_the_others_answered(loaded, questions, tmp_path, capsys):
+    questions.write_text(f"{rows('Who?')}{{\n\n{rows(' ')}{rows('Where?')}")
+    output = tmp_path / "answers.jsonl"
+    with pytest.raises(SystemExit) as caught:
+        many("--input", questions, "--output", output)
+    assert caught.value.code == 2
+    *warnings, error = capsys.readouterr().err.splitlines()
+    assert warnings == [
+        f"warning: {questions}: row 2 is not JSON",
+        f'warning: {questions}: row 4 has a blank "question"',
+    ]
+    assert error == (
+        f"error: {questions}: 2 rows have no answer, the first being row 2"
+    )
+    lines = [json.loads(line) for line in output.read_text("utf-8").splitlines()]
+    assert ["error" in line for line in lines] == [False, True, True, False]
+
+
+def test_an_interrupted_command_goes_on(
+    loaded, questions, tmp_path, monkeypatch, capsys
+):
+    output = tmp_path / "answers.jsonl"
+    many("--input", questions, "--output", output)
+    whole = output.read_bytes()
+    part = tmp_path / "answers.jsonl.part"
+    # In the middle of the third line.
+    part.write_bytes(whole[: whole.rindex(b"{", 0, -40) + 5])
+    output.rename(tmp_path / "whole.jsonl")
+    asked, answer_rows = [], question_file.answer_rows
+
+    def noted(reader, some, top_k):
+        asked.extend(row.number for row in some)
+        return answer_rows(reader, some, top_k)
+
+    monkeypatch.setattr(question_file, "answer_rows", noted)
+    many("--input", questions, "--output", output)
+    assert len(asked) < 3
+    assert asked[-1] == 3
+    lines = [json.loads(line) for line in whole.splitlines()]
+    found = [json.loads(line) for line in output.read_bytes().splitlines()]
+    for one, other in zip(found, lines, strict=True):
+        # Read alone, a score differs by rounding.
+        assert one["row"] == other["row"]
+        assert one["answers"][0]["text"] == other["answers"][0]["text"]
+    assert not part.exists()
+    assert "going on after row" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--question", "Who?"], "--context-file: is missing"),
+        (["--context-file", "a"], "--question: is missing"),
+        (["--input", "q", "--question", "Who?"], "--input brings its questions"),
+        (["--input", "absent"], "absent: cannot be read"),
+        (["--input", "q", "--output", "run"], "--output run: is there already"),
+        (
+            ["--question", "q", "--context-file", "a", "--output", "x"],
+            "--output goes with --input",
+        ),
+    ],
+)
+def test_options_that_do_not_go_together(refused, loaded, options, message):
+    assert message in refused(cli.main, "answer", "--model", "run", *options)

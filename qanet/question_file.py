@@ -1,0 +1,180 @@
+"""Questions from a file, a JSON object a line, answered in order.
+
+A row is `{"question": …, "context": …}`; the context may be a list of passages, whose
+answers compete, and there may be an `id`. Its answers are a line too, with the number
+of the row, so that work that was interrupted goes on where it stopped.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any
+
+from qanet.decoding import Answer
+from qanet.errors import UserError
+from qanet.reader import Reader
+
+# Rows that are answered together, and the longest row in bytes.
+TOGETHER = 256
+LONGEST = 2**26
+
+
+@dataclass(frozen=True)
+class Row:
+    """A question, or why it is none.
+
+    Attributes:
+        number: of its line, from 1.
+        id: what the row calls itself; `None` without a name.
+        question, context: what is asked, and of what.
+        error: what is wrong with the row, where something is.
+    """
+
+    number: int
+    id: Any = None
+    question: str = ""
+    context: str | list[str] = ""
+    error: str | None = None
+
+
+def read_rows(lines: Iterable[bytes], first: int = 1) -> Iterator[Row]:
+    """The rows of some lines; blank lines are left out.
+
+    Args:
+        lines: the lines.
+        first: the number of the first one.
+    """
+    for number, line in enumerate(lines, start=first):
+        if line.strip():
+            yield parse_row(number, line)
+
+
+def parse_row(number: int, line: bytes) -> Row:
+    """The question of a line."""
+    try:
+        values = json.loads(line.decode("utf-8"))
+    except UnicodeDecodeError:
+        return Row(number, error="is not UTF-8")
+    except (ValueError, RecursionError):
+        return Row(number, error="is not JSON")
+    if not isinstance(values, dict):
+        return Row(number, error='is no object with "question" and "context"')
+    id, question, context = (values.get(k) for k in ("id", "question", "context"))
+    passages = context if isinstance(context, list) else [context]
+    texts = {"question": [question], "context": passages}
+    for name, some in texts.items():
+        if not some or not all(isinstance(text, str) for text in some):
+            return Row(number, id, error=f'has no "{name}" that is text')
+        if not all(text.strip() for text in some):
+            return Row(number, id, error=f'has a blank "{name}"')
+    return Row(number, id, question, context)
+
+
+def answer_rows(reader: Reader, rows: Sequence[Row], top_k: int) -> list[dict]:
+    """The lines of the answers of some rows, as JSON objects.
+
+    Args:
+        reader: the reader.
+        rows: the rows; one that is none is told as such.
+        top_k: answers to each.
+    """
+    rows = [_checked(row, reader) for row in rows]
+    good = [row for row in rows if not row.error]
+    pairs = [(row.question, row.context) for row in good]
+    found = iter(reader.answer_many(pairs, top_k) if pairs else [])
+    return [
+        _named(row) | ({"error": row.error} if row.error else _told(row, next(found)))
+        for row in rows
+    ]
+
+
+def _checked(row: Row, reader: Reader) -> Row:
+    length = 0 if row.error else reader.vocabulary.count(row.question)
+    if length <= reader.limits.question:
+        return row
+    error = (
+        f"has a question of {length:,} {reader.vocabulary.unit}; at most "
+        f"{reader.limits.question:,} are read"
+    )
+    return Row(row.number, row.id, error=error)
+
+
+def _named(row: Row) -> dict:
+    return {"row": row.number} | ({} if row.id is None else {"id": row.id})
+
+
+def _told(row: Row, answers: Sequence[Answer]) -> dict:
+    fields = [asdict(answer) for answer in answers]
+    if isinstance(row.context, str):
+        for values in fields:
+            del values["passage"]
+    return {"question": row.question, "answers": fields}
+
+
+def lines_of(file: IO[bytes], name: str) -> Iterator[bytes]:
+    """The lines of a file; raises `UserError` at one that is too long."""
+    number = 0
+    while line := file.readline(LONGEST + 1):
+        number += 1
+        if len(line) > LONGEST:
+            raise UserError(
+                f"{name}: row {number} is longer than {LONGEST // 2**20} MiB"
+            )
+        yield line
+
+
+def rows_done(path: Path) -> dict | None:
+    """The last line that a file of answers has; `None` without one.
+
+    What was cut off in the middle of a line is removed.
+
+    Raises:
+        UserError: the file is something else.
+    """
+    try:
+        with path.open("r+b") as file:
+            last, size = None, 0
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                last, size = json.loads(line), size + len(line)
+                last["row"] = int(last["row"])
+            file.truncate(size)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UserError(
+            f"{path}: is no unfinished file of answers; remove it"
+        ) from None
+    return last
+
+
+def skip_rows(lines: Iterator[bytes], last: dict, path: Path) -> None:
+    """Leaves out the lines that were answered.
+
+    Args:
+        lines: of the questions.
+        last: the last line of the answers.
+        path: where the answers are.
+
+    Raises:
+        UserError: they are the answers of other questions.
+    """
+    number = 0
+    for number, line in enumerate(islice(lines, last["row"]), start=1):
+        if number == last["row"]:
+            row = parse_row(number, line)
+            if row.error or row.question == last.get("question"):
+                return
+    raise UserError(f"{path}: has answers of other questions; remove it")
+
+
+def write_answers(file: IO[bytes], answered: Sequence[dict]) -> None:
+    """Writes the lines of some answers, so that an interruption does not lose them."""
+    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in answered)
+    file.write(text.encode("utf-8", "surrogatepass"))
+    file.flush()
+    os.fsync(file.fileno())

@@ -1,0 +1,135 @@
+"""Tests of qanet.question_file."""
+
+import io
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qanet import question_file
+from qanet.errors import UserError
+from qanet.question_file import (
+    Row,
+    answer_rows,
+    lines_of,
+    parse_row,
+    read_rows,
+    rows_done,
+    skip_rows,
+    write_answers,
+)
+
+CONTEXT = "Zoë lives in Rome."
+
+
+def line(**values):
+    return json.dumps({"question": "Where?", "context": CONTEXT} | values).encode()
+
+
+def test_a_row_is_a_question_and_a_context():
+    assert parse_row(3, line()) == Row(3, None, "Where?", CONTEXT)
+    several = parse_row(1, line(id=[7], context=["one", "two"]))
+    assert several == Row(1, [7], "Where?", ["one", "two"])
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (b"caf\xe9", "is not UTF-8"),
+        (b"{", "is not JSON"),
+        (b"[" * 100_000, "is not JSON"),
+        (b"[]", "is no object"),
+        (line(question=None), 'has no "question"'),
+        (line(question=["a"]), 'has no "question"'),
+        (line(context=3), 'has no "context"'),
+        (line(context=[]), 'has no "context"'),
+        (line(context=["a", 1]), 'has no "context"'),
+        (line(context=["a", "\n"]), 'has a blank "context"'),
+        (line(question=" "), 'has a blank "question"'),
+    ],
+)
+def test_a_row_that_is_none_says_why(content, error):
+    row = parse_row(2, content)
+    assert row.number == 2
+    assert error in row.error
+
+
+@given(st.binary(max_size=60))
+def test_any_line_is_a_row(content):
+    row = parse_row(1, content)
+    assert (row.error is None) == bool(row.question and row.context)
+
+
+def test_blank_lines_are_counted_and_left_out():
+    rows = list(read_rows([line(), b" \n", line(id="b")], first=5))
+    assert [(row.number, row.id) for row in rows] == [(5, None), (7, "b")]
+
+
+def test_answers_are_those_of_the_reader(trained_reader):
+    rows = [
+        Row(1, None, "Where does Zoë live?", CONTEXT),
+        Row(2, "x", error="is not JSON"),
+        Row(4, 0, "Where?", ["Bo lives in Oslo.", CONTEXT]),
+        Row(5, None, "q " * 1001, CONTEXT),
+    ]
+    one, bad, several, long = answer_rows(trained_reader, rows, 2)
+    pairs = [(rows[i].question, rows[i].context) for i in (0, 2)]
+    expected = trained_reader.answer_many(pairs, 2)
+    assert one == {
+        "row": 1,
+        "question": "Where does Zoë live?",
+        "answers": [
+            {"text": a.text, "start": a.start, "end": a.end, "score": a.score}
+            for a in expected[0]
+        ],
+    }
+    assert bad == {"row": 2, "id": "x", "error": "is not JSON"}
+    assert (several["row"], several["id"]) == (4, 0)
+    assert [a["passage"] for a in several["answers"]] == [
+        a.passage for a in expected[1]
+    ]
+    assert "1,001" in long["error"]
+    assert answer_rows(trained_reader, rows[1:2], 1) == [bad]
+
+
+def test_a_line_that_is_too_long_is_refused(monkeypatch):
+    monkeypatch.setattr(question_file, "LONGEST", 10)
+    lines = lines_of(io.BytesIO(b"a" * 9 + b"\n" + b"b" * 11), "in.jsonl")
+    assert next(lines) == b"a" * 9 + b"\n"
+    with pytest.raises(UserError, match=r"in\.jsonl: row 2 is longer than"):
+        next(lines)
+
+
+def test_what_was_cut_off_is_done_again(tmp_path):
+    path = tmp_path / "out.part"
+    assert rows_done(path) is None
+    answered = [{"row": n, "question": f"q{n} é", "answers": []} for n in (1, 3)]
+    with path.open("ab") as file:
+        write_answers(file, answered)
+    whole = path.read_bytes()
+    assert rows_done(path) == answered[1]
+    path.write_bytes(whole[:-3])
+    assert rows_done(path) == answered[0]
+    assert path.read_bytes() == whole[: whole.index(b"\n") + 1]
+
+
+@pytest.mark.parametrize("content", [b"{}\n", b"1\n", b"text\n", b'{"row": "x"}\n'])
+def test_a_file_of_something_else_is_left_alone(tmp_path, content):
+    path = tmp_path / "out.part"
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=r"out\.part: is no unfinished file"):
+        rows_done(path)
+    assert path.read_bytes() == content
+
+
+def test_answers_of_other_questions_are_not_gone_on_with(tmp_path):
+    lines = [line(question="a"), line(question="b"), line(question="c")]
+    left = iter(lines)
+    skip_rows(left, {"row": 2, "question": "b"}, tmp_path)
+    assert list(left) == lines[2:]
+    for last in ({"row": 2, "question": "c"}, {"row": 4, "question": "c"}):
+        with pytest.raises(UserError, match="has answers of other questions"):
+            skip_rows(iter(lines), last, tmp_path)
+    # A row that was told as none has no question.
+    skip_rows(iter([b"{", *lines]), {"row": 1, "error": "is not JSON"}, tmp_path)
