@@ -72,8 +72,15 @@ class Reader:
 
     @classmethod
     def load(cls, run: str | os.PathLike) -> Self:
-        """The reader of a run directory; raises as `qanet.run.Run.load` does."""
-        return cls.of(Run(run).load())
+        """The reader of a run directory, or of an ONNX export.
+
+        Raises:
+            UserError: as `qanet.run.Run.load` and `qanet.onnx_reader.load_export` do.
+        """
+        # Here, since it makes a `Reader`.
+        from qanet.onnx_reader import is_export, load_export
+
+        return load_export(run) if is_export(run) else cls.of(Run(run).load())
 
     @classmethod
     def of(cls, trained: TrainedModel, as_they_come: bool = False) -> Self:

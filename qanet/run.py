@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any
 from qanet.config import Config
 from qanet.errors import UserError
 from qanet.files import DamagedFile, read_arrays, write_text
-from qanet.frozen import open_encoder
 from qanet.models.registry import MODELS, contextual_of
 from qanet.settings import Section, load_settings
 from qanet.text.encoders import ENCODERS, TextEncoder
@@ -161,6 +160,9 @@ class Run(RunDirectory):
         )
         if not contextual_of(settings):
             return vocabulary
+        # Here, so that other readers do without the libraries that it needs.
+        from qanet.frozen import open_encoder
+
         encoder = open_encoder(
             self.vocabulary_directory / CONTEXTUAL_DIRECTORY, settings.contextual_layers
         )

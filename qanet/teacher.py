@@ -18,6 +18,7 @@ from qanet.datasets.soft_targets import (
 from qanet.datasets.squad import Example
 from qanet.errors import UserError, reading_text
 from qanet.files import write_text
+from qanet.onnx_reader import NETWORK_FILE, READER_FILE, is_export
 from qanet.reader import Reader
 from qanet.run import Run
 
@@ -66,15 +67,23 @@ def parts_of(output: Path) -> Path:
     return output.with_name(f"{output.name}.parts")
 
 
-def key_of(runs: Sequence[Run], examples: Sequence[Example]) -> str:
+def key_of(readers: Sequence[Path], examples: Sequence[Example]) -> str:
     """Tells readers and what they read from all others.
 
+    Args:
+        readers: run directories or ONNX exports.
+        examples: what they read.
+
     Raises:
-        UserError: a file of a run cannot be read.
+        UserError: a file of a reader cannot be read.
     """
     digest = hashlib.sha256()
-    for run in runs:
-        for path in (run.config_path, run.weights_path):
+    for directory in readers:
+        run = Run(directory)
+        files = [run.config_path, run.weights_path]
+        if is_export(directory):
+            files = [directory / READER_FILE, directory / NETWORK_FILE]
+        for path in files:
             with reading_text(path):
                 digest.update(path.read_bytes())
     for example in examples:

@@ -129,8 +129,23 @@ def test_onnx_and_litert_give_the_logits(exported, run, rng, lengths):
             np.testing.assert_allclose(found[name], logits, atol=1e-4)
 
 
+def test_an_onnx_export_answers_as_the_run_does(run, onnx_directory):
+    expected = Reader.load(run.directory).answer(QUESTION, CONTEXT, top_k=3)
+    found = Reader.load(onnx_directory).answer(QUESTION, CONTEXT, top_k=3)
+    assert [a.text for a in found] == [a.text for a in expected]
+
+
 @pytest.fixture(scope="module")
-def exported(run, tmp_path_factory):
+def onnx_directory(run, tmp_path_factory):
+    from qanet.export import portable
+
+    directory = tmp_path_factory.mktemp("onnx")
+    portable.export_onnx(run.load(), directory)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def exported(run, onnx_directory, tmp_path_factory):
     """What reads each of the files."""
     import onnxruntime
     from ai_edge_litert.interpreter import Interpreter
@@ -138,11 +153,10 @@ def exported(run, tmp_path_factory):
     from qanet.export import portable
 
     directory = tmp_path_factory.mktemp("export")
-    trained = run.load()
-    portable.export_onnx(trained, directory)
-    portable.export_litert(trained, directory)
+    portable.export_litert(run.load(), directory)
     assert (directory / "vocab.txt").is_file()
-    session = onnxruntime.InferenceSession(directory / "model.onnx")
+    assert (onnx_directory / "vocab.txt").is_file()
+    session = onnxruntime.InferenceSession(onnx_directory / "model.onnx")
     names = [output.name for output in session.get_outputs()]
 
     def onnx(inputs):

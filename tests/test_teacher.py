@@ -8,7 +8,6 @@ from qanet.datasets.features import build_features
 from qanet.datasets.soft_targets import load_targets
 from qanet.datasets.squad import read_squad
 from qanet.errors import UserError
-from qanet.run import Run
 from qanet.teacher import key_of, parts_of, teach
 
 
@@ -75,17 +74,22 @@ def test_parts_of_another_teacher_are_refused(
 
 
 def test_the_key_tells_readers_and_data_apart(trained, examples, tmp_path):
-    run = Run(trained.directory)
-    other = Run(tmp_path)
-    other.config_path.write_bytes(run.config_path.read_bytes())
+    run, other = trained.directory, tmp_path / "run"
+    other.mkdir()
+    (other / "config.json").write_bytes((run / "config.json").read_bytes())
     with pytest.raises(UserError, match=r"weights\.npz: cannot be read"):
         key_of([other], examples)
-    other.weights_path.write_bytes(b"others")
+    (other / "weights.npz").write_bytes(b"others")
+    export = tmp_path / "export"
+    export.mkdir()
+    for name in ("reader.json", "model.onnx"):
+        (export / name).write_text(name)
     keys = [
         key_of([run], examples),
         key_of([run], examples[1:]),
         key_of([other], examples),
+        key_of([export], examples),
         key_of([run, other], examples),
     ]
-    assert len(set(keys)) == 4
+    assert len(set(keys)) == 5
     assert key_of([run], list(examples)) == keys[0]

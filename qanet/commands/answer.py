@@ -13,10 +13,11 @@ from qanet.commands.options import (
     NO_ANSWER,
     check_file,
     check_reader,
+    load_backend,
     positive,
     standard_input,
 )
-from qanet.console import is_verbose, load_keras, log, progress_bar, say
+from qanet.console import is_verbose, log, progress_bar, say
 from qanet.errors import UserError, reading_text
 
 
@@ -182,16 +183,16 @@ def _writing_to(part: Path | None) -> Iterator[Callable[[list[dict]], None]]:
         raise UserError(f"{part}: cannot be written: {error.strerror}") from None
 
 
-def _load(run: Path):
-    """The reader of a run."""
+def _load(directory: Path):
+    """The reader of a directory."""
     # Other programs read what is printed, so only a person is told more.
     if _is_told():
-        log.info("loading %s", run)
-    load_keras()
+        log.info("loading %s", directory)
+    load_backend([directory])
 
     from qanet.reader import Reader
 
-    return Reader.load(run)
+    return Reader.load(directory)
 
 
 def _is_told() -> bool:

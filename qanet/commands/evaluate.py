@@ -4,8 +4,8 @@ import argparse
 import json
 from pathlib import Path
 
-from qanet.commands.options import check_directory, check_reader
-from qanet.console import load_keras, log, say
+from qanet.commands.options import check_directory, check_reader, load_backend
+from qanet.console import log, say
 from qanet.errors import UserError
 
 
@@ -123,7 +123,7 @@ def _read(options: argparse.Namespace, output: Path):
     data = _full_name(options.data)
     _keep_results_of_other_data(output, data)
     examples = _load_dev(options.data)
-    load_keras()
+    load_backend(options.model)
 
     from qanet.ensemble import load_readers
     from qanet.evaluation.evaluator import evaluate

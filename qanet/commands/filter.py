@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from qanet.commands.options import check_file, check_reader
-from qanet.console import load_keras, say
+from qanet.commands.options import check_file, check_reader, load_backend
+from qanet.console import say
 from qanet.errors import UserError
 
 
@@ -57,7 +57,7 @@ def _run(options: argparse.Namespace) -> None:
     for directory in options.model:
         check_reader(directory)
     examples = load_examples(options.input, "train").examples
-    load_keras()
+    load_backend(options.model)
 
     from qanet.augmentation.filtering import answered
     from qanet.ensemble import load_readers

@@ -6,10 +6,12 @@ import logging
 import os
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 import qanet
+from qanet.console import load_keras
 from qanet.errors import UserError
 
 RUNS = Path("runs")
@@ -142,10 +144,21 @@ def _check_place(directory: Path, option: str) -> None:
         ) from None
 
 
+def load_backend(readers: Sequence[Path]) -> None:
+    """Imports Keras where some of the directories are runs, which it computes."""
+    from qanet.onnx_reader import is_export
+
+    if not all(map(is_export, readers)):
+        load_keras()
+
+
 def check_reader(directory: Path) -> None:
     """Refuses a directory without a trained reader, before Keras is waited for."""
+    from qanet.onnx_reader import is_export
     from qanet.run import Run
 
+    if is_export(directory):
+        return
     run = Run(directory)
     run.load_config()
     run.check_weights()

@@ -4,8 +4,8 @@ import argparse
 import socket
 from pathlib import Path
 
-from qanet.commands.options import check_reader, positive
-from qanet.console import load_keras, log, say
+from qanet.commands.options import check_reader, load_backend, positive
+from qanet.console import log, say
 from qanet.errors import UserError
 
 
@@ -51,19 +51,28 @@ def _run(options: argparse.Namespace) -> None:
         ) from None
     with _listening(options.host, options.port) as bound:
         check_reader(options.model)
-        load_keras()
+        load_backend([options.model])
 
-        from qanet.reader import Reader
-        from qanet.run import Run
         from qanet.serving.connections import make_server
         from qanet.serving.server import make_app
 
-        trained = Run(options.model).load()
-        reader = Reader.of(trained, as_they_come=True)
+        reader, trained = _load(options.model)
         app = make_app(reader, trained, batch_size=options.batch_size)
         host, port = bound.getsockname()[:2]
         say(f"loading {options.model}; then at http://{host}:{port}", flush=True)
         make_server(app, log.level).run(sockets=[bound])
+
+
+def _load(directory: Path):
+    """The reader of a directory, and its model where that explains answers."""
+    from qanet.onnx_reader import is_export
+    from qanet.reader import Reader
+    from qanet.run import Run
+
+    if is_export(directory):
+        return Reader.load(directory), None
+    trained = Run(directory).load()
+    return Reader.of(trained, as_they_come=True), trained
 
 
 def _port(text: str) -> int:

@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from qanet.commands.options import check_file, check_reader
-from qanet.console import load_keras, log, say
+from qanet.commands.options import check_file, check_reader, load_backend
+from qanet.console import log, say
 from qanet.errors import UserError
 
 
@@ -55,15 +55,14 @@ def _run(options: argparse.Namespace) -> None:
     for directory in options.model:
         check_reader(directory)
     examples = load_examples(options.train, "train").examples
-    load_keras()
+    load_backend(options.model)
 
     from qanet.ensemble import load_readers
-    from qanet.run import Run
     from qanet.teacher import key_of, parts_of, teach
 
     if parts_of(options.output).exists():
         log.info("going on with what is in %s", parts_of(options.output))
-    key = key_of([Run(directory) for directory in options.model], examples)
+    key = key_of(options.model, examples)
     teach(load_readers(options.model), examples, options.train, options.output, key)
     size = options.output.stat().st_size / 2**20
     say(f"{options.output}: {len(examples):,} questions, {size:.1f} MiB")

@@ -5,6 +5,7 @@ numbers stand for. Splitting the text and finding the spans is that program's; s
 docs/export.md.
 """
 
+import json
 import tempfile
 import warnings
 from pathlib import Path
@@ -16,7 +17,8 @@ from tensorflow.python.framework.convert_to_constants import (
 )
 
 from qanet.errors import UserError
-from qanet.files import write_file
+from qanet.files import write_file, write_text
+from qanet.onnx_reader import NETWORK_FILE, READER_FILE, described
 from qanet.run import TrainedModel
 
 OPSET = 18
@@ -41,7 +43,8 @@ def export_litert(trained: TrainedModel, directory: Path) -> None:
 
 
 def export_onnx(trained: TrainedModel, directory: Path) -> None:
-    """Writes `model.onnx`, which reads batches of any size and length.
+    """Writes `model.onnx`, which reads batches of any size and length, and what else
+    `qanet.onnx_reader` needs.
 
     Raises:
         UserError: the library that converts to ONNX is not installed, or a part of the
@@ -60,7 +63,7 @@ def export_onnx(trained: TrainedModel, directory: Path) -> None:
         # Keras makes up for what tf2onnx still takes for NumPy's.
         warnings.simplefilter("ignore", FutureWarning)
         trained.model.export(
-            str(directory / "model.onnx"),
+            str(directory / NETWORK_FILE),
             format="onnx",
             verbose=False,
             input_signature=[inputs],
@@ -68,11 +71,13 @@ def export_onnx(trained: TrainedModel, directory: Path) -> None:
         )
     try:
         # The converter writes what it does not know as it is.
-        onnx.checker.check_model(str(directory / "model.onnx"))
+        onnx.checker.check_model(str(directory / NETWORK_FILE))
     except onnx.checker.ValidationError as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"--format onnx: cannot be converted: {reason}") from None
     trained.vocabulary.save_words(directory)
+    text = json.dumps(described(trained.config, trained.threshold), indent=1)
+    write_text(directory / READER_FILE, text + "\n")
 
 
 def _save_frozen(model: keras.Model, directory: str) -> None:

@@ -210,7 +210,10 @@ def _read_safetensors(path: Path) -> dict[str, np.ndarray]:
         ValueError,
     ) as error:
         raise UserError(f"{path}: damaged, or of a type not read: {error}") from None
-    return {name.removeprefix(PREFIX): value for name, value in tensors.items()}
+    return {
+        _present_name(name.removeprefix(PREFIX)): value
+        for name, value in tensors.items()
+    }
 
 
 def _read_checkpoint(path: Path) -> dict[str, np.ndarray]:
@@ -232,14 +235,19 @@ def _read_checkpoint(path: Path) -> dict[str, np.ndarray]:
     )
 
 
+def _present_name(name: str) -> str:
+    """The name of a norm's parts, which the oldest files call by other names."""
+    name = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", name)
+    return re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", name)
+
+
 def _renamed(name: str, value: np.ndarray) -> tuple[str, np.ndarray]:
     """A tensor of the original checkpoints as the safetensors layout has it."""
     name = name.removeprefix("bert/").replace("/", ".")
     name = re.sub(r"layer_(\d+)", r"layer.\1", name)
     if name.endswith(".kernel"):
         name, value = name.removesuffix("kernel") + "weight", value.T
-    name = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", name)
-    name = re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", name)
+    name = _present_name(name)
     if name.endswith("_embeddings"):
         name += ".weight"
     # Of the heads, the right way round already.

@@ -24,7 +24,6 @@ from qanet.models.registry import MODELS
 from qanet.reader import Reader
 from qanet.run import TrainedModel
 from qanet.serving.batching import Batcher
-from qanet.serving.explanation import Explainer
 from qanet.serving.limits import (
     Gate,
     Limits,
@@ -100,6 +99,9 @@ def make_app(
 
     explainer = None
     if model and MODELS[model.config.model.name].attention:
+        # Here, so that a reader of other logits needs no Keras.
+        from qanet.serving.explanation import Explainer
+
         explainer = Explainer(model)
 
     def explain_all(jobs):

@@ -50,6 +50,10 @@ class TextEncoder(Protocol):
     def load(cls, directory: Path) -> Self:
         """Reads what `save` wrote; raises `UserError` where it is damaged."""
 
+    @classmethod
+    def load_words(cls, directory: Path) -> Self:
+        """Reads what `save_words` wrote; raises `UserError` where it is damaged."""
+
     def to_fields(self) -> dict[str, Any]:
         """All but the vectors, to be stored as JSON."""
 

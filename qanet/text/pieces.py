@@ -161,6 +161,11 @@ class WordPieces:
         except ValueError as error:
             raise UserError(f"{path}: not a vocabulary: {error}") from None
 
+    @classmethod
+    def load_words(cls, directory: Path) -> Self:
+        """Reads what `save_words` wrote; raises as `load` does."""
+        return cls.load(directory)
+
     def to_fields(self) -> dict[str, Any]:
         """The pieces, to be stored as JSON."""
         return {"pieces": self.pieces}

@@ -160,6 +160,15 @@ class Vocabulary:
         Raises:
             UserError: a file is missing or malformed.
         """
+        return cls._load(directory, with_vectors=True)
+
+    @classmethod
+    def load_words(cls, directory: Path) -> Self:
+        """Reads what `save_words` wrote; raises as `load` does."""
+        return cls._load(directory, with_vectors=False)
+
+    @classmethod
+    def _load(cls, directory: Path, with_vectors: bool) -> Self:
         path = directory / WORDS_FILE
 
         def read_vectors() -> np.ndarray:
@@ -170,7 +179,9 @@ class Vocabulary:
 
         try:
             text = path.read_bytes().decode("utf-8", "surrogatepass")
-            return cls.from_fields(json.loads(text), read_vectors)
+            fields = dict(_checked(json.loads(text)))
+            fields["pretrained"] &= with_vectors
+            return cls.from_fields(fields, read_vectors)
         except OSError as error:
             raise UserError(
                 f"{path}: cannot be read ({error.strerror or error}); is "

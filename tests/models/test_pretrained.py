@@ -74,6 +74,23 @@ def test_hidden_states_of_minilm(padding):
     np.testing.assert_allclose(found[:, :6], expected["states"], atol=1e-4)
 
 
+def test_norms_of_the_oldest_files_are_found(tmp_path):
+    """There their parts are called gamma and beta."""
+    from safetensors.numpy import load_file, save_file
+
+    shutil.copytree(PUBLIC, tmp_path, dirs_exist_ok=True)
+    path = tmp_path / "model.safetensors"
+    former = {"weight": "gamma", "bias": "beta"}
+    tensors = {
+        re.sub(r"(?<=LayerNorm\.)\w+$", lambda part: former[part[0]], name): value
+        for name, value in load_file(path).items()
+    }
+    assert any(name.endswith("LayerNorm.gamma") for name in tensors)
+    save_file(tensors, path)
+    found = states(made(tmp_path), EXPECTED["question"], EXPECTED["context"], 0)
+    np.testing.assert_allclose(found, EXPECTED["states"], atol=1e-4)
+
+
 def original_name(name):
     """A tensor's name in the checkpoints of BERT's authors."""
     head = re.fullmatch(r"(cls\.seq_relationship|cls\.predictions)\.(\w+)", name)

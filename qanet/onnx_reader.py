@@ -1,0 +1,101 @@
+"""A reader that ONNX Runtime computes, from the directory that an export wrote.
+
+Neither Keras nor TensorFlow is needed.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from qanet.config import Config
+from qanet.errors import UserError, reading_text
+from qanet.models.registry import MODELS
+from qanet.reader import Reader
+from qanet.run import DEFAULT_THRESHOLD
+from qanet.settings import configure
+from qanet.text.encoders import ENCODERS
+
+READER_FILE, NETWORK_FILE = "reader.json", "model.onnx"
+# Raise it when the files change.
+FORMAT = 1
+
+
+def is_export(directory: str | os.PathLike) -> bool:
+    """Whether a directory holds an ONNX export, not a run."""
+    return (Path(directory) / READER_FILE).is_file()
+
+
+def described(config: Config, threshold: float) -> dict[str, Any]:
+    """What `reader.json` holds.
+
+    Args:
+        config: the configuration that the reader was trained with.
+        threshold: the probability of "no answer" above which that is the answer.
+    """
+    return {
+        "format": FORMAT,
+        "threshold": threshold,
+        "config": config.model_dump(mode="json"),
+    }
+
+
+def load_export(directory: str | os.PathLike) -> Reader:
+    """The reader of an ONNX export.
+
+    Raises:
+        UserError: a file is missing, damaged or of another version, or ONNX Runtime is
+            not installed.
+    """
+    directory = Path(directory)
+    path = directory / READER_FILE
+    try:
+        with reading_text(path):
+            stored = dict(json.loads(path.read_bytes()))
+        if stored["format"] != FORMAT:
+            raise ValueError("made by another version")
+        threshold = float(stored.get("threshold", DEFAULT_THRESHOLD))
+        values = dict(stored["config"])
+    except (KeyError, TypeError, ValueError):
+        raise UserError(
+            f"{path}: damaged, or of another version; export the reader anew"
+        ) from None
+    config = configure(Config, values, [], str(path))
+    vocabulary = ENCODERS[MODELS[config.model.name].text].load_words(directory)
+    return Reader(
+        _network(directory / NETWORK_FILE),
+        vocabulary,
+        config,
+        threshold,
+        any_shape=True,
+    )
+
+
+def _network(path: Path):
+    """What computes the logits of a batch."""
+    try:
+        import onnxruntime
+    except ImportError:
+        raise UserError(
+            f"{path}: reading it needs ONNX Runtime: pip install onnxruntime"
+        ) from None
+    try:
+        session = onnxruntime.InferenceSession(
+            str(path), providers=["CPUExecutionProvider"]
+        )
+    # Its errors have no class in common.
+    except Exception as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"{path}: missing or damaged: {reason}") from None
+    # What a network does not use is no input of it.
+    wanted = [tensor.name for tensor in session.get_inputs()]
+    names = [tensor.name for tensor in session.get_outputs()]
+
+    def predict(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        outputs = session.run(names, {name: inputs[name] for name in wanted})
+        return dict(zip(names, outputs, strict=True))
+
+    return predict

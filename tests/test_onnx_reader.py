@@ -1,0 +1,129 @@
+"""Tests of qanet.onnx_reader: answers are those of Keras, without Keras."""
+
+import json
+import shutil
+import sys
+
+import numpy as np
+import pytest
+
+from qanet.errors import UserError
+from qanet.export import portable
+from qanet.onnx_reader import is_export, load_export
+from qanet.reader import Reader
+
+QUESTION = "Where does Zoë live?"
+CONTEXT = "Bo’ lives in Rome.\nZoë lives in São Paulo.\n"
+PAIRS = [
+    (QUESTION, CONTEXT),
+    ("Who?", ["Bo in Oslo", CONTEXT]),
+    ("Who lives? " * 30, "word " * 1200),
+]
+# What it takes to compute with a model, but for ONNX Runtime.
+HEAVY = ("tensorflow", "keras", "jax", "torch", "tensorflow_datasets", "h5py")
+
+
+@pytest.fixture(scope="module")
+def export(doubting_model, tmp_path_factory):
+    """An export of a model that knows no answer and sees matches."""
+    directory = tmp_path_factory.mktemp("export")
+    portable.export_onnx(doubting_model, directory)
+    return directory
+
+
+def test_answers_are_those_of_keras(export, doubting_reader):
+    reader = Reader.load(export)
+    assert reader.threshold == doubting_reader.threshold == 0.25
+    for found, expected in zip(
+        reader.answer_many(PAIRS, 3), doubting_reader.answer_many(PAIRS, 3), strict=True
+    ):
+        assert [vars_of(a)[:4] for a in found] == [vars_of(a)[:4] for a in expected]
+        np.testing.assert_allclose(
+            [a.score for a in found], [a.score for a in expected], atol=1e-5
+        )
+
+
+def vars_of(answer):
+    return answer.text, answer.start, answer.end, answer.passage, answer.score
+
+
+def test_only_an_export_is_one(export, trained):
+    assert is_export(export)
+    assert not is_export(trained.directory)
+    assert not is_export(export / "absent")
+
+
+def test_neither_keras_nor_tensorflow_is_needed(
+    export, doubting_reader, door, tiny_files, context_file, tmp_path
+):
+    answered = door(
+        *("-m", "qanet", "answer", "--model", export, "--question", QUESTION),
+        *("--context-file", context_file, "--json"),
+        blocked=HEAVY,
+    )
+    assert answered.returncode == 0, answered.stderr
+    expected = doubting_reader.answer(QUESTION, CONTEXT)
+    found = json.loads(answered.stdout)
+    assert (found["text"], found["start"]) == (expected.text, expected.start)
+
+    evaluated = door(
+        *("evaluate.py", "--model", export, "--data", tiny_files.dev),
+        *("--output", tmp_path / "out"),
+        blocked=HEAVY,
+    )
+    assert evaluated.returncode == 0, evaluated.stderr
+    assert json.loads(evaluated.stdout.splitlines()[-1])["total"] == 10
+
+
+@pytest.fixture
+def context_file(tmp_path):
+    path = tmp_path / "context.txt"
+    path.write_bytes(CONTEXT.encode())
+    return path
+
+
+def test_the_server_reads_it(export, doubting_reader):
+    from fastapi.testclient import TestClient
+
+    from qanet.serving.server import make_app
+
+    with TestClient(make_app(Reader.load(export))) as client:
+        asked = {"question": QUESTION, "passage": CONTEXT}
+        many = {"questions": [QUESTION], "passages": [CONTEXT]}
+        (answers,) = client.post("/v1/answer", json=many).json()["answers"]
+        assert answers[0]["text"] == doubting_reader.answer(QUESTION, CONTEXT).text
+        assert client.post("/v1/explain", json=asked).status_code == 404
+
+
+@pytest.fixture
+def copy(export, tmp_path):
+    return shutil.copytree(export, tmp_path / "copy")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("reader.json", b"{"),
+        ("reader.json", b"[]"),
+        ("reader.json", b'{"format": 99, "config": {}}'),
+        ("reader.json", b'{"format": 1}'),
+        ("reader.json", b'{"format": 1, "config": {"model": {"name": "gpt"}}}'),
+        ("reader.json", b"\xff"),
+        ("vocabulary.json", b"{}"),
+        ("vocabulary.json", None),
+        ("model.onnx", b"no network"),
+        ("model.onnx", None),
+    ],
+)
+def test_a_damaged_export_is_a_users_mistake(copy, name, content):
+    (copy / name).unlink() if content is None else (copy / name).write_bytes(content)
+    with pytest.raises(UserError) as error:
+        load_export(copy)
+    assert str(copy / name) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_onnx_runtime_is_named_where_it_lacks(export, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(UserError, match="pip install onnxruntime"):
+        load_export(export)
