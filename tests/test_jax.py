@@ -38,6 +38,8 @@ def test_layers_models_and_training_pass_on_jax():
             *command,
             "tests/layers",
             "tests/models",
+            "tests/pretraining/test_bilm.py",
+            "tests/pretraining/test_elmo_weights.py",
             *(f"tests/training/test_{name}.py" for name in TRAINING),
             # Starts processes, on TensorFlow.
             f"--deselect=tests/training/test_trainer.py::{KILLED}",
