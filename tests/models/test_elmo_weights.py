@@ -64,8 +64,8 @@ def padded(sentences, length):
 
 
 @pytest.mark.parametrize("length", [5, 8])
-def test_vectors_are_those_of_the_layout(written, arrays, length):
-    model = load_bilm(written())
+def test_vectors_are_those_of_the_layout(written, arrays, length, compiled):
+    model = compiled(load_bilm(written()))
     found = keras.ops.convert_to_numpy(model(padded(SENTENCES, length)))
     assert found.shape == (4, length, 3, 8)
     for vectors, sentence in zip(found, SENTENCES, strict=True):
@@ -75,8 +75,8 @@ def test_vectors_are_those_of_the_layout(written, arrays, length):
         assert not vectors[len(sentence) :].any()
 
 
-def test_a_sentence_alone_has_the_same_vectors(written, arrays):
-    model = load_bilm(written())
+def test_a_sentence_alone_has_the_same_vectors(written, arrays, compiled):
+    model = compiled(load_bilm(written()))
     for sentence in SENTENCES[:3]:
         found = model(padded([sentence], len(sentence)))
         expected = layers_with_marks(sentence, arrays)[1:-1]
@@ -103,9 +103,9 @@ def test_clipping_changes_the_vectors(arrays):
         ("char_cnn", "n_characters", 261),
     ],
 )
-def test_other_options(written, arrays, section, name, value):
+def test_other_options(written, arrays, section, name, value, compiled):
     options = changed(section, **{name: value})
-    model = load_bilm(written(options))
+    model = compiled(load_bilm(written(options)))
     found = keras.ops.convert_to_numpy(model(padded(SENTENCES[:1], 5)))[0]
     expected = layers_with_marks(SENTENCES[0], arrays, options)[1:-1]
     np.testing.assert_allclose(found, expected, atol=1e-5)
