@@ -10,7 +10,7 @@ from qanet.datasets.features import Features, build_features
 from qanet.datasets.squad import Example
 from qanet.decoding import ContextLogits
 from qanet.errors import UserError
-from qanet.projection import probabilities, project
+from qanet.projection import log_totals, probabilities, project
 from qanet.reader import Reader
 
 # Added to a probability before its logarithm, so that no logit is infinite.
@@ -51,23 +51,29 @@ class Ensemble(Reader):
         chosen: np.ndarray | None = None,
         progress: str | None = None,
     ) -> list[ContextLogits]:
-        """See `Reader.logits`; here they are logarithms of mean probabilities."""
+        """See `Reader.logits`.
+
+        Here they are logarithms of mean probabilities, and to each side the mean of
+        the readers' log totals is added, by which several passages compete.
+        """
         if chosen is None:
             chosen = np.arange(len(examples))
         spans = [features.spans_of(i) for i in chosen]
         total = [np.zeros((2, 1 + len(to))) for to in spans]
+        sums = np.zeros((len(spans), 2))
         for number, reader in enumerate(self.readers, start=1):
             if progress:
                 log.info("reader %d of %d", number, len(self.readers))
             own = build_features(examples, reader.vocabulary.tokens)
             said = reader.logits(examples, own, chosen, progress)
-            for i, mean, to, logits in zip(chosen, total, spans, said, strict=True):
-                found = probabilities(logits)
-                mean += project(found, own.spans_of(i), to) / len(self.readers)
-        return [self._as_logits(mean) for mean in total]
+            for place, (i, logits) in enumerate(zip(chosen, said, strict=True)):
+                found = project(probabilities(logits), own.spans_of(i), spans[place])
+                total[place] += found / len(self.readers)
+                sums[place] += log_totals(logits) / len(self.readers)
+        return [self._as_logits(*both) for both in zip(total, sums, strict=True)]
 
-    def _as_logits(self, mean: np.ndarray) -> ContextLogits:
-        logits = np.log(mean + SMALLEST)
+    def _as_logits(self, mean: np.ndarray, sums: np.ndarray) -> ContextLogits:
+        logits = np.log(mean + SMALLEST) + sums[:, None]
         if not self.config.data.no_answer:
             return ContextLogits(logits[:, 1:])
         return ContextLogits(logits[:, 1:], float(logits[:, 0].sum()))

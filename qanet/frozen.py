@@ -29,6 +29,7 @@ from qanet.models.pretrained import (
     load_pretrained,
     read_sizes,
 )
+from qanet.settings import configure
 from qanet.text.pieces import PIECES_FILE, WordPieces
 
 # Texts that are in memory at a time, and tokens that are read together.
@@ -157,13 +158,19 @@ class FrozenBERT(FrozenModel):
     STRIDE = WINDOW // 2
 
     def __init__(self, directory: Path, layers: int, cache: Path | None = None):
-        self.config = BERTConfig(**read_sizes(directory), pretrained=str(directory))
+        values = read_sizes(directory) | {"pretrained": str(directory)}
+        self.config = configure(BERTConfig, values, [], str(directory))
         _check_layers(directory, layers, self.config.blocks)
         self.pieces = WordPieces.load(directory)
         names = ("config.json", "bert_config.json", PIECES_FILE, SAFETENSORS)
         files = [directory / name for name in names]
         files = [path for path in files if path.is_file()]
         files += sorted(directory.glob(f"{CHECKPOINT}.*"))
+        if not any(path.name.startswith((SAFETENSORS, CHECKPOINT)) for path in files):
+            raise UserError(
+                f"{directory}: has neither {SAFETENSORS} nor {CHECKPOINT}.index; give "
+                "the directory of a public BERT model"
+            )
         super().__init__(directory, files, layers, self.config.width, cache)
 
     def _encode(
@@ -192,7 +199,7 @@ class FrozenBERT(FrozenModel):
         load_pretrained(model, self.config)
         blocks = [layer for layer in model.layers if layer.name.startswith("block_")]
         states = [block.output[:, 1:-1] for block in blocks[-self.layers :]]
-        return keras.Model(text, ops.stack(states, axis=2)).predict_on_batch
+        return _function(keras.Model(text, ops.stack(states, axis=2)))
 
 
 class FrozenBiLM(FrozenModel):
@@ -232,7 +239,14 @@ class FrozenBiLM(FrozenModel):
 
         model = load_bilm(self.directory)
         last = model.output[:, :, -self.layers :]
-        return keras.Model(model.input, last).predict_on_batch
+        return _function(keras.Model(model.input, last))
+
+
+def _function(model) -> Callable[[np.ndarray], np.ndarray]:
+    """What computes a model on one device, whatever a training is shared among."""
+    from qanet.models.prediction import any_shape
+
+    return any_shape(model) or model.predict_on_batch
 
 
 def open_encoder(directory: Path, layers: int, cache: Path | None = None):

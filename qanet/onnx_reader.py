@@ -5,7 +5,7 @@ Neither Keras nor TensorFlow is needed.
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,14 @@ from qanet.config import Config
 from qanet.errors import UserError, reading_text
 from qanet.models.registry import MODELS
 from qanet.reader import Reader
-from qanet.run import DEFAULT_THRESHOLD
+from qanet.run import DEFAULT_THRESHOLD, Run
 from qanet.settings import configure
 from qanet.text.encoders import ENCODERS
 
 READER_FILE, NETWORK_FILE = "reader.json", "model.onnx"
 # Raise it when the files change.
 FORMAT = 1
+TEXTS = ("context", "question")
 
 
 def is_export(directory: str | os.PathLike) -> bool:
@@ -58,6 +59,8 @@ def load_export(directory: str | os.PathLike) -> Reader:
         if stored["format"] != FORMAT:
             raise ValueError("made by another version")
         threshold = float(stored.get("threshold", DEFAULT_THRESHOLD))
+        if not 0.0 <= threshold <= 1.0:
+            raise ValueError("not a probability")
         values = dict(stored["config"])
     except (KeyError, TypeError, ValueError):
         raise UserError(
@@ -65,8 +68,10 @@ def load_export(directory: str | os.PathLike) -> Reader:
         ) from None
     config = configure(Config, values, [], str(path))
     vocabulary = ENCODERS[MODELS[config.model.name].text].load_words(directory)
+    columns = vocabulary.table([""])
+    inputs = {f"{text}_{column}" for text in TEXTS for column in columns}
     return Reader(
-        _network(directory / NETWORK_FILE),
+        _network(directory / NETWORK_FILE, inputs),
         vocabulary,
         config,
         threshold,
@@ -74,8 +79,16 @@ def load_export(directory: str | os.PathLike) -> Reader:
     )
 
 
-def _network(path: Path):
-    """What computes the logits of a batch."""
+def reader_files(directory: Path) -> list[Path]:
+    """The files that tell a reader from others, of an export or of a run."""
+    if is_export(directory):
+        return [directory / READER_FILE, directory / NETWORK_FILE]
+    run = Run(directory)
+    return [run.config_path, run.weights_path]
+
+
+def _network(path: Path, inputs: Set[str]):
+    """What computes the logits of a batch of these inputs."""
     try:
         import onnxruntime
     except ImportError:
@@ -93,6 +106,8 @@ def _network(path: Path):
     # What a network does not use is no input of it.
     wanted = [tensor.name for tensor in session.get_inputs()]
     names = [tensor.name for tensor in session.get_outputs()]
+    if not inputs.issuperset(wanted) or {"start_logits", "end_logits"} - {*names}:
+        raise UserError(f"{path}: is not the network of this reader; export it anew")
 
     def predict(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         outputs = session.run(names, {name: inputs[name] for name in wanted})

@@ -23,6 +23,17 @@ def probabilities(logits: ContextLogits) -> np.ndarray:
     return np.divide(powers, totals, out=np.zeros_like(powers), where=totals > 0)
 
 
+def log_totals(logits: ContextLogits) -> np.ndarray:
+    """Logarithm of what `probabilities` divides by, float64 `(2,)`.
+
+    It tells contexts that compete for one question apart; 0 where there is nothing.
+    """
+    tokens = np.asarray(logits.tokens, np.float64)
+    none = np.full((2, 1), logits.no_answer / 2)
+    totals = np.logaddexp.reduce(np.concatenate([none, tokens], axis=1), axis=1)
+    return np.where(np.isfinite(totals), totals, 0.0)
+
+
 def project(found: np.ndarray, spans: np.ndarray, to: np.ndarray) -> np.ndarray:
     """Probabilities of a context's tokens, on tokens that were split in another way.
 

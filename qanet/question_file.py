@@ -5,16 +5,17 @@ answers compete, and there may be an `id`. Its answers are a line too, with the 
 of the row, so that work that was interrupted goes on where it stopped.
 """
 
+import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
 from qanet.decoding import Answer
-from qanet.errors import UserError
+from qanet.errors import UserError, reading_text
+from qanet.onnx_reader import reader_files
 from qanet.reader import Reader
 
 # Rows that are answered together, and the longest row in bytes.
@@ -40,24 +41,30 @@ class Row:
     error: str | None = None
 
 
-def read_rows(lines: Iterable[bytes], first: int = 1) -> Iterator[Row]:
+def read_rows(lines: Iterable[bytes | None], first: int = 1) -> Iterator[Row]:
     """The rows of some lines; blank lines are left out.
 
     Args:
-        lines: the lines.
+        lines: as `lines_of` gives them.
         first: the number of the first one.
     """
     for number, line in enumerate(lines, start=first):
-        if line.strip():
+        if line is None:
+            yield Row(number, error=f"is longer than {LONGEST // 2**20} MiB")
+        elif line.strip():
             yield parse_row(number, line)
 
 
 def parse_row(number: int, line: bytes) -> Row:
     """The question of a line."""
     try:
-        values = json.loads(line.decode("utf-8"))
+        # A file may begin with a byte order mark.
+        values = json.loads(line.decode("utf-8-sig"))
+        json.dumps(values, ensure_ascii=False).encode("utf-8")
     except UnicodeDecodeError:
         return Row(number, error="is not UTF-8")
+    except UnicodeEncodeError:
+        return Row(number, error="has half a surrogate pair, which is no text")
     except (ValueError, RecursionError):
         return Row(number, error="is not JSON")
     if not isinstance(values, dict):
@@ -114,67 +121,64 @@ def _told(row: Row, answers: Sequence[Answer]) -> dict:
     return {"question": row.question, "answers": fields}
 
 
-def lines_of(file: IO[bytes], name: str) -> Iterator[bytes]:
-    """The lines of a file; raises `UserError` at one that is too long."""
-    number = 0
+def lines_of(file: IO[bytes]) -> Iterator[bytes | None]:
+    """The lines of a file; `None` for one that is too long."""
     while line := file.readline(LONGEST + 1):
-        number += 1
-        if len(line) > LONGEST:
-            raise UserError(
-                f"{name}: row {number} is longer than {LONGEST // 2**20} MiB"
-            )
-        yield line
+        if len(line) <= LONGEST:
+            yield line
+            continue
+        while line and not line.endswith(b"\n"):
+            line = file.readline(LONGEST)
+        yield None
 
 
-def rows_done(path: Path) -> dict | None:
-    """The last line that a file of answers has; `None` without one.
+def key_of(reader: Path, top_k: int, questions: Path) -> str:
+    """Tells answers from those of another reader, or to other questions.
+
+    Raises:
+        UserError: a file cannot be read.
+    """
+    digest = hashlib.sha256(str(top_k).encode())
+    for path in (*reader_files(reader), questions):
+        with reading_text(path), path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
+
+
+def rows_done(path: Path) -> tuple[int, list[int]]:
+    """The number of the last row in a file of answers, and of those that are none.
 
     What was cut off in the middle of a line is removed.
+
+    Returns:
+        0 and none, where there is no such file.
 
     Raises:
         UserError: the file is something else.
     """
+    last, size, bad = 0, 0, []
     try:
         with path.open("r+b") as file:
-            last, size = None, 0
             for line in file:
                 if not line.endswith(b"\n"):
                     break
-                last, size = json.loads(line), size + len(line)
-                last["row"] = int(last["row"])
+                answered = json.loads(line)
+                last, size = int(answered["row"]), size + len(line)
+                if "error" in answered:
+                    bad.append(last)
             file.truncate(size)
     except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError):
+        return 0, []
+    except (OSError, OverflowError, ValueError, KeyError, TypeError):
         raise UserError(
             f"{path}: is no unfinished file of answers; remove it"
         ) from None
-    return last
-
-
-def skip_rows(lines: Iterator[bytes], last: dict, path: Path) -> None:
-    """Leaves out the lines that were answered.
-
-    Args:
-        lines: of the questions.
-        last: the last line of the answers.
-        path: where the answers are.
-
-    Raises:
-        UserError: they are the answers of other questions.
-    """
-    number = 0
-    for number, line in enumerate(islice(lines, last["row"]), start=1):
-        if number == last["row"]:
-            row = parse_row(number, line)
-            if row.error or row.question == last.get("question"):
-                return
-    raise UserError(f"{path}: has answers of other questions; remove it")
+    return last, bad
 
 
 def write_answers(file: IO[bytes], answered: Sequence[dict]) -> None:
     """Writes the lines of some answers, so that an interruption does not lose them."""
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in answered)
-    file.write(text.encode("utf-8", "surrogatepass"))
+    file.write(text.encode())
     file.flush()
     os.fsync(file.fileno())

@@ -18,9 +18,8 @@ from qanet.datasets.soft_targets import (
 from qanet.datasets.squad import Example
 from qanet.errors import UserError, reading_text
 from qanet.files import write_text
-from qanet.onnx_reader import NETWORK_FILE, READER_FILE, is_export
+from qanet.onnx_reader import reader_files
 from qanet.reader import Reader
-from qanet.run import Run
 
 # Questions that are read and then stored, so that no more of the work is lost.
 PART = 2000
@@ -79,11 +78,7 @@ def key_of(readers: Sequence[Path], examples: Sequence[Example]) -> str:
     """
     digest = hashlib.sha256()
     for directory in readers:
-        run = Run(directory)
-        files = [run.config_path, run.weights_path]
-        if is_export(directory):
-            files = [directory / READER_FILE, directory / NETWORK_FILE]
-        for path in files:
+        for path in reader_files(directory):
             with reading_text(path):
                 digest.update(path.read_bytes())
     for example in examples:

@@ -108,6 +108,17 @@ def test_attention_between_the_texts_explains_the_answer(run):
     assert sum(told.start) == pytest.approx(1, abs=0.01)
 
 
+def test_the_server_tells_how_many_pieces_it_knows(run):
+    from fastapi.testclient import TestClient
+
+    from qanet.serving.server import make_app
+
+    reader = Reader.load(run.directory)
+    with TestClient(make_app(reader)) as client:
+        told = client.get("/v1/model").json()
+    assert told["words"] == len(reader.vocabulary.pieces)
+
+
 def test_strings_in_a_saved_model_are_refused(run, tmp_path, refused):
     arguments = ["export", "--model", str(run.directory), "--format", "saved_model"]
     error = refused(cli.main, *arguments, "--output", tmp_path / "out")

@@ -7,7 +7,7 @@ import pytest
 
 from qanet import cli
 from qanet.config import load_preset
-from qanet.datasets.training_data import read_training_data
+from qanet.datasets.training_data import check_files, read_training_data
 from qanet.errors import UserError
 from qanet.frozen import FrozenBERT
 from qanet.reader import Reader
@@ -98,6 +98,21 @@ def test_packed_data_sets_are_refused(config, tmp_path):
     data = config.data.model_copy(update={"packed": str(tmp_path / "data.npz")})
     with pytest.raises(UserError, match=r"has no texts, which model\.contextual reads"):
         read_training_data(config.model_copy(update={"data": data}), tmp_path)
+
+
+def test_a_run_goes_on_without_the_directory(run, config):
+    model = config.model.model_copy(update={"contextual": "moved away"})
+    moved = config.model_copy(update={"model": model})
+    check_files(moved, resume=True)
+    with pytest.raises(UserError, match="moved away"):
+        check_files(moved)
+
+
+def test_packing_is_refused_before_anything_is_read(refused, tiny_arguments, tmp_path):
+    arguments = ["pack", *tiny_arguments, "--set", f"model.contextual={PUBLIC}"]
+    output = tmp_path / "data.npz"
+    assert "model.contextual" in refused(cli.main, *arguments, "--output", output)
+    assert not output.exists()
 
 
 @pytest.mark.parametrize(

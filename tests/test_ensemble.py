@@ -61,7 +61,8 @@ def test_readers_of_other_tokens_are_averaged_on_those_of_the_first():
         examples, build_features(examples, words.vocabulary.tokens)
     )
     expected = np.array([0.05, 0.1 + 0.5, 0.15, 0.2])
-    np.testing.assert_allclose(np.exp(found.tokens), [expected, expected], rtol=1e-5)
+    said = probabilities(found)[:, 1:]
+    np.testing.assert_allclose(said, [expected, expected], rtol=1e-5)
     assert found.no_answer == -np.inf
 
 
@@ -83,6 +84,34 @@ def test_no_answer_is_averaged_too():
     # (4 / 8 + 12 / 16) / 2
     np.testing.assert_allclose(probabilities(found)[:, 0], 0.625, rtol=1e-5)
     assert both.threshold == pytest.approx(0.3)
+
+
+def test_passages_compete_as_they_do_for_one_reader():
+    """By logits, not by the probabilities within a passage."""
+
+    class Long(Reader):
+        """A token's logit is the number of its characters."""
+
+        def __init__(self):
+            super().__init__(None, *vars_of(reader([0.0])))
+            self.predict = lambda inputs: dict.fromkeys(
+                ("start_logits", "end_logits"),
+                3.0 * (inputs["context_characters"] != 0).sum(axis=2, dtype="float32"),
+            )
+
+    def vars_of(one):
+        return one.vocabulary, one.config
+
+    alone, both = Long(), Ensemble([Long(), Long()])
+    passages = ["x", "yyyy zz yyy"]
+    for found, expected in zip(
+        both.answer(QUESTION, passages, 3),
+        alone.answer(QUESTION, passages, 3),
+        strict=True,
+    ):
+        assert (found.text, found.passage) == (expected.text, expected.passage)
+        assert found.score == pytest.approx(expected.score, abs=1e-4)
+    assert expected.passage == 1
 
 
 def test_readers_that_know_no_answer_and_others_do_not_go_together():

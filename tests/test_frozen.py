@@ -96,6 +96,17 @@ def test_what_is_no_language_model_is_refused(tmp_path):
         open_encoder(PUBLIC, 3)
     with pytest.raises(UserError, match=str(tmp_path)):
         open_encoder(tmp_path, 1)
+    config = json.loads((PUBLIC / "config.json").read_bytes())
+    (tmp_path / "vocab.txt").write_bytes((PUBLIC / "vocab.txt").read_bytes())
+    for change, message in (
+        ({}, "has neither model.safetensors nor"),
+        ({"num_attention_heads": 3}, "does not divide"),
+        ({"hidden_size": 10**6}, "width"),
+    ):
+        (tmp_path / "config.json").write_text(json.dumps(config | change))
+        with pytest.raises(UserError, match=message) as error:
+            open_encoder(tmp_path, 1)
+        assert str(tmp_path) in str(error.value)
 
 
 @pytest.fixture

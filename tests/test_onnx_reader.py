@@ -109,6 +109,8 @@ def copy(export, tmp_path):
         ("reader.json", b'{"format": 1}'),
         ("reader.json", b'{"format": 1, "config": {"model": {"name": "gpt"}}}'),
         ("reader.json", b"\xff"),
+        ("reader.json", b'{"format": 1, "config": {}, "threshold": 7}'),
+        ("reader.json", b'{"format": 1, "config": {}, "threshold": NaN}'),
         ("vocabulary.json", b"{}"),
         ("vocabulary.json", None),
         ("model.onnx", b"no network"),
@@ -121,6 +123,17 @@ def test_a_damaged_export_is_a_users_mistake(copy, name, content):
         load_export(copy)
     assert str(copy / name) in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_the_network_of_another_reader_is_refused(copy):
+    described = json.loads((copy / "reader.json").read_bytes())
+    described["config"]["model"] = {"name": "bert"}
+    described["config"]["data"] |= {"context_limit": 317, "buckets": [317]}
+    (copy / "reader.json").write_text(json.dumps(described))
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    (copy / "vocab.txt").write_text("\n".join(pieces))
+    with pytest.raises(UserError, match=r"model\.onnx: is not the network of this"):
+        load_export(copy)
 
 
 def test_onnx_runtime_is_named_where_it_lacks(export, monkeypatch):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qanet.decoding import ContextLogits
-from qanet.projection import probabilities, project
+from qanet.projection import log_totals, probabilities, project
 
 
 @st.composite
@@ -88,6 +88,13 @@ def test_probabilities_are_a_softmax(rng):
     actual = probabilities(ContextLogits(tokens))
     np.testing.assert_allclose(actual[:, 1:], expected)
     assert actual[:, 0].tolist() == [0, 0]
+
+
+def test_log_totals_are_what_is_divided_by(rng):
+    tokens = rng.normal(size=(2, 4))
+    found = log_totals(ContextLogits(tokens, 3.0))
+    np.testing.assert_allclose(found, np.log(np.exp(tokens).sum(axis=1) + np.exp(1.5)))
+    assert log_totals(ContextLogits(np.zeros((2, 0)))).tolist() == [0, 0]
 
 
 def test_no_answer_takes_its_share():

@@ -12,11 +12,11 @@ from qanet.errors import UserError
 from qanet.question_file import (
     Row,
     answer_rows,
+    key_of,
     lines_of,
     parse_row,
     read_rows,
     rows_done,
-    skip_rows,
     write_answers,
 )
 
@@ -29,6 +29,7 @@ def line(**values):
 
 def test_a_row_is_a_question_and_a_context():
     assert parse_row(3, line()) == Row(3, None, "Where?", CONTEXT)
+    assert parse_row(3, b"\xef\xbb\xbf" + line()) == Row(3, None, "Where?", CONTEXT)
     several = parse_row(1, line(id=[7], context=["one", "two"]))
     assert several == Row(1, [7], "Where?", ["one", "two"])
 
@@ -37,6 +38,7 @@ def test_a_row_is_a_question_and_a_context():
     ("content", "error"),
     [
         (b"caf\xe9", "is not UTF-8"),
+        (rb'{"question": "Who \ud800?", "context": "c"}', "half a surrogate pair"),
         (b"{", "is not JSON"),
         (b"[" * 100_000, "is not JSON"),
         (b"[]", "is no object"),
@@ -93,43 +95,56 @@ def test_answers_are_those_of_the_reader(trained_reader):
     assert answer_rows(trained_reader, rows[1:2], 1) == [bad]
 
 
-def test_a_line_that_is_too_long_is_refused(monkeypatch):
-    monkeypatch.setattr(question_file, "LONGEST", 10)
-    lines = lines_of(io.BytesIO(b"a" * 9 + b"\n" + b"b" * 11), "in.jsonl")
-    assert next(lines) == b"a" * 9 + b"\n"
-    with pytest.raises(UserError, match=r"in\.jsonl: row 2 is longer than"):
-        next(lines)
+def test_a_line_that_is_too_long_is_a_bad_row(monkeypatch):
+    monkeypatch.setattr(question_file, "LONGEST", 80)
+    content = b"\n".join([line(), b"x" * 300, line(), b"y" * 81])
+    first, second, third, fourth = read_rows(lines_of(io.BytesIO(content)))
+    assert (first.error, third.error) == (None, None)
+    assert (second.number, third.number, fourth.number) == (2, 3, 4)
+    assert "is longer than" in second.error
+    assert "is longer than" in fourth.error
 
 
 def test_what_was_cut_off_is_done_again(tmp_path):
     path = tmp_path / "out.part"
-    assert rows_done(path) is None
-    answered = [{"row": n, "question": f"q{n} é", "answers": []} for n in (1, 3)]
+    assert rows_done(path) == (0, [])
+    answered = [
+        {"row": 1, "error": "is not JSON"},
+        {"row": 3, "question": "q é", "answers": []},
+        {"row": 4, "error": "is not JSON"},
+    ]
     with path.open("ab") as file:
         write_answers(file, answered)
     whole = path.read_bytes()
-    assert rows_done(path) == answered[1]
+    assert rows_done(path) == (4, [1, 4])
     path.write_bytes(whole[:-3])
-    assert rows_done(path) == answered[0]
-    assert path.read_bytes() == whole[: whole.index(b"\n") + 1]
+    assert rows_done(path) == (3, [1])
+    assert path.read_bytes() == whole[: whole.rindex(b"{")]
 
 
-@pytest.mark.parametrize("content", [b"{}\n", b"1\n", b"text\n", b'{"row": "x"}\n'])
+def test_the_key_tells_readers_questions_and_counts_apart(tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text("{}")
+        (tmp_path / name / "weights.npz").write_text(name)
+    questions = tmp_path / "questions.jsonl"
+    questions.write_text("a")
+    keys = [
+        key_of(tmp_path / name, k, questions) for name in ("one", "two") for k in (1, 2)
+    ]
+    questions.write_text("b")
+    keys.append(key_of(tmp_path / "one", 1, questions))
+    assert len(set(keys)) == 5
+    questions.write_text("a")
+    assert key_of(tmp_path / "one", 1, questions) == keys[0]
+
+
+@pytest.mark.parametrize(
+    "content", [b"{}\n", b"1\n", b"text\n", b'{"row": "x"}\n', b'{"row": 1e400}\n']
+)
 def test_a_file_of_something_else_is_left_alone(tmp_path, content):
     path = tmp_path / "out.part"
     path.write_bytes(content)
     with pytest.raises(UserError, match=r"out\.part: is no unfinished file"):
         rows_done(path)
     assert path.read_bytes() == content
-
-
-def test_answers_of_other_questions_are_not_gone_on_with(tmp_path):
-    lines = [line(question="a"), line(question="b"), line(question="c")]
-    left = iter(lines)
-    skip_rows(left, {"row": 2, "question": "b"}, tmp_path)
-    assert list(left) == lines[2:]
-    for last in ({"row": 2, "question": "c"}, {"row": 4, "question": "c"}):
-        with pytest.raises(UserError, match="has answers of other questions"):
-            skip_rows(iter(lines), last, tmp_path)
-    # A row that was told as none has no question.
-    skip_rows(iter([b"{", *lines]), {"row": 1, "error": "is not JSON"}, tmp_path)

@@ -2,12 +2,16 @@
 
 from collections.abc import Sequence
 
+from qanet.console import progress_bar
 from qanet.datasets.features import build_features
 from qanet.datasets.squad import Example
 from qanet.decoding import Answer, decide
 from qanet.errors import UserError
 from qanet.evaluation.metrics import f1_score
 from qanet.reader import Reader
+
+# Questions that are read together, to bound the memory.
+PART = 2000
 
 
 def answered(
@@ -30,13 +34,16 @@ def answered(
             "some of the questions have no answer, and the reader cannot say so; take "
             "one that was trained with data.no_answer"
         )
-    features = build_features(examples, reader.vocabulary.tokens)
-    found = reader.read(examples, features, progress="reading")
-    return [
-        example
-        for example, ranked in zip(examples, found, strict=True)
-        if agrees(example, decide(ranked, reader.threshold)[0], least_f1)
-    ]
+    kept = []
+    with progress_bar(total=len(examples), desc="reading", unit="question") as bar:
+        for first in range(0, len(examples), PART):
+            part = examples[first : first + PART]
+            features = build_features(part, reader.vocabulary.tokens)
+            for example, ranked in zip(part, reader.read(part, features), strict=True):
+                if agrees(example, decide(ranked, reader.threshold)[0], least_f1):
+                    kept.append(example)
+                bar.update()
+    return kept
 
 
 def agrees(example: Example, answer: Answer, least_f1: float) -> bool:

@@ -4,7 +4,8 @@ import argparse
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
@@ -19,6 +20,7 @@ from qanet.commands.options import (
 )
 from qanet.console import is_verbose, log, progress_bar, say
 from qanet.errors import UserError, reading_text
+from qanet.files import write_text
 
 
 def add_parser(commands) -> None:
@@ -116,38 +118,77 @@ def _answer_many(options: argparse.Namespace) -> None:
         else:
             with reading_text(options.input):
                 source = stack.enter_context(open(options.input, "rb"))
-        _answer_file(options, source, output)
+        if output:
+            _answer_into(options, source, output)
+        else:
+            _refuse_bad(options, _answer_rows(options, source, 0, _say_all))
 
 
-def _answer_file(
-    options: argparse.Namespace, source: BinaryIO, output: Path | None
-) -> None:
-    """Answers row by row; a bad row is told, and the others are answered."""
-    from qanet.question_file import (
-        TOGETHER,
-        answer_rows,
-        lines_of,
-        read_rows,
-        rows_done,
-        skip_rows,
-    )
+def _answer_into(options: argparse.Namespace, source: BinaryIO, output: Path) -> None:
+    """Answers into a file, which is there when all is done."""
+    from qanet.question_file import key_of, rows_done, write_answers
 
-    part = output and output.with_name(f"{output.name}.part")
-    lines = lines_of(source, options.input)
-    last = rows_done(part) if part else None
-    done = last["row"] if last else 0
-    if last:
+    part = output.with_name(f"{output.name}.part")
+    key_path = output.with_name(f"{output.name}.key")
+    # What other programs ask is not asked again.
+    key = ""
+    if options.input != "-":
+        key = key_of(options.model, options.top_k, Path(options.input))
+    if part.exists() and (not key or _read_key(key_path) != key):
+        raise UserError(
+            f"{part}: has answers of another reader, or to other questions; remove it"
+        )
+    write_text(key_path, key)
+    done, bad = rows_done(part)
+    if done:
         log.info("going on after row %d, with %s", done, part)
-        skip_rows(lines, last, part)
-    rows = read_rows(lines, done + 1)
+    try:
+        with part.open("ab") as file:
+            bad += _answer_rows(options, source, done, partial(write_answers, file))
+        part.replace(output)
+        key_path.unlink()
+    except OSError as error:
+        raise UserError(f"{part}: cannot be written: {error.strerror}") from None
+    _refuse_bad(options, bad)
+
+
+def _read_key(path: Path) -> str | None:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, ValueError):
+        return None
+
+
+def _say_all(answered: list[dict]) -> None:
+    for line in answered:
+        say(json.dumps(line, ensure_ascii=False), flush=True)
+
+
+def _answer_rows(
+    options: argparse.Namespace,
+    source: BinaryIO,
+    done: int,
+    write: Callable[[list[dict]], None],
+) -> list[int]:
+    """Answers row by row; a bad row is told, and the others are answered.
+
+    Args:
+        options: those of the command.
+        source: the rows.
+        done: the number of the last row that was answered before.
+        write: what is done with the answers.
+
+    Returns:
+        The numbers of the bad rows.
+    """
+    from qanet.question_file import TOGETHER, answer_rows, lines_of, read_rows
+
+    rows = read_rows(islice(lines_of(source), done, None), done + 1)
     # A program that asks may wait for each answer before it asks on.
     together = 1 if options.input == "-" else TOGETHER
     reader = _load(options.model)
     bad = []
-    with (
-        _writing_to(part) as write,
-        progress_bar(unit="row", initial=done, disable=not _is_told()) as bar,
-    ):
+    with progress_bar(unit="row", disable=not _is_told()) as bar:
         while some := list(islice(rows, together)):
             answered = answer_rows(reader, some, options.top_k)
             write(answered)
@@ -156,31 +197,15 @@ def _answer_file(
                     bad.append(line["row"])
                     log.warning(f"{options.input}: row {line['row']} {line['error']}")
             bar.update(len(some))
-    if part:
-        part.replace(output)
+    return bad
+
+
+def _refuse_bad(options: argparse.Namespace, bad: list[int]) -> None:
     if bad:
         raise UserError(
             f"{options.input}: {len(bad):,} rows have no answer, the first being "
             f"row {bad[0]}"
         )
-
-
-@contextlib.contextmanager
-def _writing_to(part: Path | None) -> Iterator[Callable[[list[dict]], None]]:
-    """What writes answers to a file, or to standard output."""
-    from qanet.question_file import write_answers
-
-    if part is None:
-        yield lambda answered: [
-            say(json.dumps(line, ensure_ascii=False), flush=True) for line in answered
-        ]
-        return
-    try:
-        part.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("ab") as file:
-            yield lambda answered: write_answers(file, answered)
-    except OSError as error:
-        raise UserError(f"{part}: cannot be written: {error.strerror}") from None
 
 
 def _load(directory: Path):

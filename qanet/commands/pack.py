@@ -5,6 +5,7 @@ from pathlib import Path
 
 from qanet.commands.options import CACHE, add_configuration, check_file, configured
 from qanet.console import log, say
+from qanet.errors import UserError
 
 FORMER_NAME = "features"
 
@@ -34,10 +35,16 @@ def _run(options: argparse.Namespace) -> None:
         save_packed,
     )
     from qanet.files import cache_directory
+    from qanet.models.registry import contextual_of
 
     if options.name == FORMER_NAME:
         log.warning("%s is now called pack", FORMER_NAME)
     config = configured(options, "vocabulary.extra_vectors", 0)
+    if contextual_of(config.model):
+        raise UserError(
+            "model.contextual: a packed data set has no texts, which it reads; leave "
+            "it out"
+        )
     check_file(options.output)
     check_files(config)
     data = read_training_data(config, cache_directory())

@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> None:
     else:
         run, config = _new_run(options)
     check_directory(run.directory)
-    check_files(config)
+    check_files(config, options.resume)
     load_keras()
 
     from qanet.training.session import train_run

@@ -117,7 +117,12 @@ def _told(
 
 
 def _in_memory(shape: tuple[int, ...], vectors: Iterator[np.ndarray]) -> np.ndarray:
-    return np.concatenate([np.zeros((0, *shape[1:]), "float16"), *vectors])
+    table = np.zeros(shape, dtype=np.float16)
+    begin = 0
+    for of_text in vectors:
+        table[begin : begin + len(of_text)] = of_text
+        begin += len(of_text)
+    return table
 
 
 def _content_hash(

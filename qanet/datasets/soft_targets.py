@@ -188,8 +188,12 @@ def _check(targets: SoftTargets) -> None:
     count = len(targets.questions)
     contexts = targets.context_of
     sizes = np.diff(targets.context_splits)
+    whole = ("spans", "context_splits", "context_of", "logits_splits")
     if not (
-        targets.logits.dtype == targets.no_answer.dtype == np.float16
+        all(getattr(targets, name).dtype.kind == "i" for name in whole)
+        and targets.logits_splits.shape == (count + 1,)
+        and targets.context_splits.ndim == 1
+        and targets.logits.dtype == targets.no_answer.dtype == np.float16
         and targets.spans.shape == (targets.context_splits[-1], 2)
         and targets.logits.shape == (2, targets.logits_splits[-1])
         and targets.no_answer.shape == contexts.shape == (count,)

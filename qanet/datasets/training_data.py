@@ -76,8 +76,12 @@ class TrainingData:
     contextual: ContextualVectors | None = None
 
 
-def check_files(config: Config) -> None:
+def check_files(config: Config, resume: bool = False) -> None:
     """Refuses files that cannot be opened, before anything else is waited for.
+
+    Args:
+        config: the configuration.
+        resume: whether a run goes on, which has a copy of its language model.
 
     Raises:
         UserError: one of them is missing.
@@ -92,7 +96,7 @@ def check_files(config: Config) -> None:
     model = config.model
     if MODELS[model.name].load_pretrained and model.pretrained:
         check_sizes(model)
-    if contextual_of(model):
+    if contextual_of(model) and not resume:
         open_encoder(Path(model.contextual), model.contextual_layers)
 
 
@@ -127,6 +131,11 @@ def read_training_data(
             raise UserError(
                 f"{config.data.packed}: has no soft targets, which training.teacher "
                 "names; pack it anew with --set training.teacher=FILE"
+            )
+        if data.teacher and data.teacher.none_first != config.data.no_answer:
+            raise UserError(
+                f"{config.data.packed}: its soft targets are of another data.no_answer "
+                f"than {config.data.no_answer}; pack it anew with this setting"
             )
         return replace(data, vocabulary=vocabulary or data.vocabulary)
     counts, examples, features = {}, {}, {}
@@ -299,6 +308,8 @@ def load_packed(path: str | Path, text: str = "words") -> TrainingData:
         teacher = TeacherTargets(**said) if said else None
         if teacher and (
             len(teacher.splits) != len(train) + 1
+            or teacher.splits[0] != 0
+            or (np.diff(teacher.splits) < 0).any()
             or teacher.values.shape != (2, teacher.splits[-1])
         ):
             raise ValueError("the teacher is of other data")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import keras
 
 
-def any_shape(model: keras.Model) -> Callable[[dict], dict] | None:
+def any_shape(model: keras.Model) -> Callable | None:
     """A function like `model.predict_on_batch` that is traced once.
 
     Keras compiles each shape anew, which takes seconds; whoever meets shapes as they
@@ -16,13 +16,13 @@ def any_shape(model: keras.Model) -> Callable[[dict], dict] | None:
         return None
     import tensorflow as tf
 
-    inputs = {
-        name: tf.TensorSpec(tensor.shape, tensor.dtype)
-        for name, tensor in model.input.items()
-    }
+    def spec(tensor: keras.KerasTensor) -> tf.TensorSpec:
+        return tf.TensorSpec(tensor.shape, tensor.dtype)
+
+    inputs = keras.tree.map_structure(spec, model.input)
 
     @tf.function(input_signature=[inputs], autograph=False)
     def read(inputs):
         return model(inputs, training=False)
 
-    return lambda inputs: {name: out.numpy() for name, out in read(inputs).items()}
+    return lambda inputs: keras.tree.map_structure(lambda y: y.numpy(), read(inputs))

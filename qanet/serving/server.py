@@ -183,7 +183,7 @@ def make_app(
             name=reader.config.model.name,
             version=__version__,
             parameters=model.model.count_params() if model else None,
-            words=len(reader.vocabulary.words),
+            words=len(reader.vocabulary),
             max_answer_tokens=reader.config.data.answer_limit,
             no_answer=reader.config.data.no_answer,
             limits=vars(limits),

@@ -28,6 +28,9 @@ class TextEncoder(Protocol):
     unit: str
     key: str
 
+    def __len__(self) -> int:
+        """How many tokens it knows."""
+
     def tokens(self, text: str) -> tuple[list[str], list[tuple[int, int]]]:
         """The tokens of a text, and where they stand, in code points."""
 

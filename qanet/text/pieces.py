@@ -92,6 +92,10 @@ class WordPieces:
         numbers = tokenizer.get_vocab()
         return cls(sorted(numbers, key=numbers.get))
 
+    def __len__(self) -> int:
+        """How many pieces there are."""
+        return len(self.pieces)
+
     @cached_property
     def key(self) -> str:
         """Tells its way of splitting a text from others, for caches."""

@@ -90,6 +90,10 @@ class Vocabulary:
             vectors=table,
         )
 
+    def __len__(self) -> int:
+        """How many rows the vector table has."""
+        return len(self.words)
+
     def tokens(self, text: str) -> tuple[list[str], list[tuple[int, int]]]:
         """The words of a text, and where they stand; not only those with a vector."""
         return words_of(text)

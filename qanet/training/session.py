@@ -106,7 +106,8 @@ def _announce(data: TrainingData, trainer: Trainer) -> None:
     if data.teacher:
         training = trainer.config.training
         log.info(
-            f"teacher: {training.teacher}, {training.teacher_share:.0%} of the loss, "
+            f"teacher: {training.teacher or 'packed'}, "
+            f"{training.teacher_share:.0%} of the loss, "
             f"temperature {training.temperature:g}"
         )
     if trainer.left_out:

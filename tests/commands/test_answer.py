@@ -226,27 +226,39 @@ def test_an_interrupted_command_goes_on(
     output = tmp_path / "answers.jsonl"
     many("--input", questions, "--output", output)
     whole = output.read_bytes()
+    output.unlink()
     part = tmp_path / "answers.jsonl.part"
-    # In the middle of the third line.
-    part.write_bytes(whole[: whole.rindex(b"{", 0, -40) + 5])
-    output.rename(tmp_path / "whole.jsonl")
     asked, answer_rows = [], question_file.answer_rows
 
     def noted(reader, some, top_k):
+        if len(asked) == 2:
+            asked.append(None)
+            raise KeyboardInterrupt
         asked.extend(row.number for row in some)
         return answer_rows(reader, some, top_k)
 
+    monkeypatch.setattr(question_file, "TOGETHER", 1)
     monkeypatch.setattr(question_file, "answer_rows", noted)
+    with pytest.raises(SystemExit):
+        many("--input", questions, "--output", output)
+    assert not output.exists()
+    # With other settings it is not gone on with.
+    with pytest.raises(SystemExit):
+        many("--input", questions, "--output", output, "--top-k", 2)
+    assert "has answers of another reader" in capsys.readouterr().err
+    # Cut off in the middle of a line.
+    part.write_bytes(part.read_bytes()[:-5])
     many("--input", questions, "--output", output)
-    assert len(asked) < 3
-    assert asked[-1] == 3
+    assert asked == [1, 2, None, 2, 3]
     lines = [json.loads(line) for line in whole.splitlines()]
     found = [json.loads(line) for line in output.read_bytes().splitlines()]
     for one, other in zip(found, lines, strict=True):
         # Read alone, a score differs by rounding.
         assert one["row"] == other["row"]
         assert one["answers"][0]["text"] == other["answers"][0]["text"]
-    assert not part.exists()
+    assert sorted(p.name for p in tmp_path.iterdir() if "answers" in p.name) == [
+        "answers.jsonl"
+    ]
     assert "going on after row" in capsys.readouterr().err
 
 

@@ -3,11 +3,13 @@
 import json
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 
 from qanet import cli
 from qanet.datasets.squad import Example, Span, read_squad, write_squad
+from qanet.ensemble import Ensemble
 from qanet.reader import Reader
 
 QUESTION = "Where does Zoë live?"
@@ -212,12 +214,26 @@ def test_report_on_a_model_is_that_on_its_predictions(
         assert (taken / name).read_bytes() == (read / name).read_bytes()
 
 
-def test_several_readers_answer_as_one(loaded, tiny_files, tmp_path, capsys):
-    data = ["--data", str(tiny_files.dev), "--output"]
-    cli.evaluate(["--model", "run", *data, str(tmp_path / "one")])
-    alone = last_line(capsys.readouterr().out)
-    cli.evaluate(["--model", "run", "run", *data, str(tmp_path / "two")])
-    assert last_line(capsys.readouterr().out) == alone
+def test_several_readers_answer_as_one(
+    loaded, trained_reader, tiny_files, tmp_path, monkeypatch
+):
+    def reverse(inputs):
+        outputs = trained_reader.predict(inputs)
+        return {name: -3.0 * logits for name, logits in outputs.items()}
+
+    other = Reader(reverse, trained_reader.vocabulary, trained_reader.config)
+    readers = {"run": trained_reader, "other": other}
+    monkeypatch.setattr(Reader, "load", lambda run: readers[run.name])
+    Path("other").symlink_to(Path("run").resolve())
+    data = ["--data", str(tiny_files.dev), "--output", str(tmp_path / "both")]
+    cli.evaluate(["--model", "run", "other", *data])
+    found = json.loads((tmp_path / "both" / "predictions.json").read_bytes())
+    examples = read_squad(tiny_files.dev).examples
+    pairs = [(example.question, example.context) for example in examples]
+    expected = Ensemble([trained_reader, other]).answer_many(pairs)
+    assert list(found.values()) == [ranked[0].text for ranked in expected]
+    alone = trained_reader.answer_many(pairs)
+    assert list(found.values()) != [ranked[0].text for ranked in alone]
 
 
 def test_results_of_several_readers_want_a_place(refused, loaded, tiny_files):

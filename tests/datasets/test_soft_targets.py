@@ -151,6 +151,8 @@ def test_a_teacher_that_does_not_know_no_answer_is_refused():
         {"logits": np.zeros((2, 4), "float16")},
         {"logits": np.zeros((2, 3), "float32")},
         {"logits_splits": np.zeros(0, "int64")},
+        {"logits_splits": np.array([0, 3, 3])},
+        {"spans": np.array([["a", "b"]] * 3)},
         {"no_answer": np.zeros(3, "float16")},
         {"context_of": np.array([7], "int32")},
         {"context_of": np.array([-1], "int32")},

@@ -205,9 +205,14 @@ def test_a_teacher_is_packed_with_its_data(data, tmp_path):
     np.testing.assert_array_equal(packed.values, said.values)
     np.testing.assert_array_equal(packed.splits, said.splits)
     assert not packed.none_first
-    rewritten(path, **{"teacher/splits": np.array([0, 5])})
-    with pytest.raises(UserError, match=r"data\.npz: damaged"):
-        load_packed(path)
+    # A student that is to know no answer needs another.
+    settings = {"data": {"packed": str(path), "no_answer": True}}
+    with pytest.raises(UserError, match=r"soft targets are of another data\.no_answer"):
+        read_training_data(Config.model_validate(settings), tmp_path / "cache")
+    for splits in ([0, 5], [0, 6, 5], [1, 3, 5]):
+        rewritten(path, **{"teacher/splits": np.array(splits)})
+        with pytest.raises(UserError, match=r"data\.npz: damaged"):
+            load_packed(path)
 
 
 def test_a_packed_data_set_without_the_configured_teacher(data, tmp_path):
