@@ -37,7 +37,7 @@ python3 -m pip install --quiet uv
 [ -d environment ] || python3 -m uv venv --quiet --python 3.12 environment
 . environment/bin/activate
 python3 -m uv pip install --quiet --constraint constraints.txt \
-  'jax[tpu]' keras numpy pydantic PyYAML tensorboardX tqdm
+  'jax[tpu]' h5py keras numpy pydantic PyYAML tensorboardX tqdm
 mkdir -p runs/qanet
 gcloud storage cp "$BUCKET/squad.npz" .
 gcloud storage rsync --recursive "$BUCKET/runs/qanet" runs/qanet || true

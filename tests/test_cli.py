@@ -27,6 +27,8 @@ HEAVY = ("tensorflow", "keras", "jax", "torch", "tensorflow_datasets")
         ["-m", "qanet", "serve"],
         ["-m", "qanet", "export"],
         ["-m", "qanet", "pack"],
+        ["-m", "qanet", "teach"],
+        ["-m", "qanet", "filter"],
         ["-m", "qanet", "augment"],
         ["-m", "qanet", "translate"],
         ["-m", "qanet", "translate", "train"],

@@ -20,7 +20,6 @@ from qanet.commands.options import (
 )
 from qanet.console import is_verbose, log, progress_bar, say
 from qanet.errors import UserError, reading_text
-from qanet.files import write_text
 
 
 def add_parser(commands) -> None:
@@ -126,6 +125,7 @@ def _answer_many(options: argparse.Namespace) -> None:
 
 def _answer_into(options: argparse.Namespace, source: BinaryIO, output: Path) -> None:
     """Answers into a file, which is there when all is done."""
+    from qanet.files import write_text
     from qanet.question_file import key_of, rows_done, write_answers
 
     part = output.with_name(f"{output.name}.part")

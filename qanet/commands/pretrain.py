@@ -18,11 +18,11 @@ def add_parser(commands) -> None:
         "hidden are predicted, and whether one segment of text follows another; it "
         "needs pip install 'qanet[bert]'. Objective bilm is ELMo's: each word is "
         "predicted from those before it, and from those after it. "
-        "docs/pretraining.md tells what is done.",
+        "docs/pretraining.md tells what is done. At the end it prints the command that "
+        "trains a reader with the encoder.",
         epilog="example:\n"
         "  python -m qanet pretrain --objective mlm --text train-v1.1.json \\\n"
-        "      news.txt.gz --output runs/pretrained --set training.steps=50000\n"
-        "At the end it prints the command that trains a reader with the encoder.",
+        "      news.txt.gz --output runs/pretrained --set training.steps=50000",
     )
     parser.add_argument(
         "--objective", choices=OBJECTIVES, required=True, help="what is learned"
