@@ -2,12 +2,13 @@
 
 import csv
 import gzip
+import hashlib
 import io
 import json
 import os
 import secrets
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -47,6 +48,19 @@ def cache_directory() -> Path:
     """Where tokens and vectors are kept for the next start; may be deleted any time."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "qanet"
+
+
+def digest_of(paths: Iterable[Path], seed: str = "") -> str:
+    """Tells the contents of files, and a text beside them, from others.
+
+    Raises:
+        UserError: a file cannot be read.
+    """
+    digest = hashlib.sha256(seed.encode())
+    for path in paths:
+        with reading_text(path), path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
 
 
 def write_text(path: Path, text: str) -> None:

@@ -4,7 +4,6 @@ section 3.2).
 Importing this imports no Keras, see `qanet.models.registry`.
 """
 
-import hashlib
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
@@ -14,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from qanet.errors import UserError, reading_text
-from qanet.files import write_file
+from qanet.files import digest_of, write_file
 from qanet.models.bert import POSITIONS, BERTConfig, encode, piece_sizes
 from qanet.models.character_ids import character_ids
 from qanet.models.elmo_weights import (
@@ -89,11 +88,7 @@ class FrozenModel:
     @cached_property
     def key(self) -> str:
         """Tells its vectors from those of others, for caches."""
-        digest = hashlib.sha256(str(self.layers).encode())
-        for path in self.files:
-            with reading_text(path), path.open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
-        return digest.hexdigest()
+        return digest_of(self.files, str(self.layers))
 
     def save(self, directory: Path) -> None:
         """Copies its files; raises `UserError` where they cannot be written."""

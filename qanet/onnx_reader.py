@@ -1,23 +1,22 @@
-"""A reader that ONNX Runtime computes, from the directory that an export wrote.
+"""What a reader needs that ONNX Runtime computes: the directory of an ONNX export.
 
 Neither Keras nor TensorFlow is needed.
 """
 
 import json
 import os
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from qanet.config import Config
 from qanet.errors import UserError, reading_text
 from qanet.models.registry import MODELS
-from qanet.reader import Reader
 from qanet.run import DEFAULT_THRESHOLD, Run
 from qanet.settings import configure
-from qanet.text.encoders import ENCODERS
+from qanet.text.encoders import ENCODERS, TextEncoder
 
 READER_FILE, NETWORK_FILE = "reader.json", "model.onnx"
 # Raise it when the files change.
@@ -44,8 +43,22 @@ def described(config: Config, threshold: float) -> dict[str, Any]:
     }
 
 
-def load_export(directory: str | os.PathLike) -> Reader:
-    """The reader of an ONNX export.
+class Export(NamedTuple):
+    """What an ONNX export holds, as `qanet.reader.Reader` takes it.
+
+    Attributes:
+        predict: computes logits.
+        vocabulary, config, threshold: as of the run that was exported.
+    """
+
+    predict: Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]
+    vocabulary: TextEncoder
+    config: Config
+    threshold: float
+
+
+def load_export(directory: str | os.PathLike) -> Export:
+    """Reads an ONNX export.
 
     Raises:
         UserError: a file is missing, damaged or of another version, or ONNX Runtime is
@@ -70,13 +83,8 @@ def load_export(directory: str | os.PathLike) -> Reader:
     vocabulary = ENCODERS[MODELS[config.model.name].text].load_words(directory)
     columns = vocabulary.table([""])
     inputs = {f"{text}_{column}" for text in TEXTS for column in columns}
-    return Reader(
-        _network(directory / NETWORK_FILE, inputs),
-        vocabulary,
-        config,
-        threshold,
-        any_shape=True,
-    )
+    predict = _network(directory / NETWORK_FILE, inputs)
+    return Export(predict, vocabulary, config, threshold)
 
 
 def reader_files(directory: Path) -> list[Path]:

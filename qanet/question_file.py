@@ -5,7 +5,6 @@ answers compete, and there may be an `id`. Its answers are a line too, with the 
 of the row, so that work that was interrupted goes on where it stopped.
 """
 
-import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +13,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from qanet.decoding import Answer
-from qanet.errors import UserError, reading_text
+from qanet.errors import UserError
+from qanet.files import digest_of
 from qanet.onnx_reader import reader_files
 from qanet.reader import Reader
 
@@ -138,11 +138,7 @@ def key_of(reader: Path, top_k: int, questions: Path) -> str:
     Raises:
         UserError: a file cannot be read.
     """
-    digest = hashlib.sha256(str(top_k).encode())
-    for path in (*reader_files(reader), questions):
-        with reading_text(path), path.open("rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
-    return digest.hexdigest()
+    return digest_of([*reader_files(reader), questions], str(top_k))
 
 
 def rows_done(path: Path) -> tuple[int, list[int]]:

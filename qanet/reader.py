@@ -33,6 +33,7 @@ from qanet.decoding import (
 )
 from qanet.errors import UserError
 from qanet.models.registry import MODELS
+from qanet.onnx_reader import is_export, load_export
 from qanet.run import DEFAULT_THRESHOLD, Run, TrainedModel
 from qanet.text.encoders import TextEncoder
 
@@ -77,10 +78,9 @@ class Reader:
         Raises:
             UserError: as `qanet.run.Run.load` and `qanet.onnx_reader.load_export` do.
         """
-        # Here, since it makes a `Reader`.
-        from qanet.onnx_reader import is_export, load_export
-
-        return load_export(run) if is_export(run) else cls.of(Run(run).load())
+        if is_export(run):
+            return cls(*load_export(run), any_shape=True)
+        return cls.of(Run(run).load())
 
     @classmethod
     def of(cls, trained: TrainedModel, as_they_come: bool = False) -> Self:

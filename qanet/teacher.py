@@ -1,6 +1,5 @@
 """Writes down what a reader says of a training set, for others to learn from."""
 
-import hashlib
 import json
 import shutil
 from collections.abc import Sequence
@@ -16,8 +15,8 @@ from qanet.datasets.soft_targets import (
     save_targets,
 )
 from qanet.datasets.squad import Example
-from qanet.errors import UserError, reading_text
-from qanet.files import write_text
+from qanet.errors import UserError
+from qanet.files import digest_of, write_text
 from qanet.onnx_reader import reader_files
 from qanet.reader import Reader
 
@@ -76,14 +75,8 @@ def key_of(readers: Sequence[Path], examples: Sequence[Example]) -> str:
     Raises:
         UserError: a file of a reader cannot be read.
     """
-    digest = hashlib.sha256()
-    for directory in readers:
-        for path in reader_files(directory):
-            with reading_text(path):
-                digest.update(path.read_bytes())
-    for example in examples:
-        digest.update(fingerprint(example).encode())
-    return digest.hexdigest()
+    files = [path for directory in readers for path in reader_files(directory)]
+    return digest_of(files, "".join(map(fingerprint, examples)))
 
 
 def _check_parts(directory: Path, key: str) -> None:

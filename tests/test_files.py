@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from qanet.errors import UserError
 from qanet.files import (
     cache_directory,
+    digest_of,
     pack_json,
     read_arrays,
     read_lines,
@@ -164,3 +165,16 @@ def test_lines_that_cannot_be_read(tmp_path):
     plain.write_bytes(b"caf\xe9\n")
     with pytest.raises(UserError, match="not UTF-8"):
         list(read_lines(plain))
+
+
+def test_the_digest_tells_files_their_order_and_the_text_apart(tmp_path):
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.write_bytes(b"1")
+    other.write_bytes(b"2")
+    asked = [([one, other], ""), ([other, one], ""), ([one], ""), ([one], "a")]
+    assert len({digest_of(*arguments) for arguments in asked}) == 4
+    before = digest_of([one])
+    one.write_bytes(b"3")
+    assert digest_of([one]) != before
+    with pytest.raises(UserError, match="absent: cannot be read"):
+        digest_of([tmp_path / "absent"])

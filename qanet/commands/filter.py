@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from qanet.commands.options import check_file, check_reader, load_backend
+from qanet.commands.options import add_readers, check_file, check_reader, load_backend
 from qanet.console import say
 from qanet.errors import UserError
 
@@ -20,14 +20,7 @@ def add_parser(commands) -> None:
         "  python -m qanet filter --model runs/bert-6 --input train.es.json \\\n"
         "      --output train.es.kept.json",
     )
-    parser.add_argument(
-        "--model",
-        type=Path,
-        nargs="+",
-        required=True,
-        metavar="RUN_DIR",
-        help="directory that train.py made; several are averaged",
-    )
+    add_readers(parser)
     parser.add_argument(
         "--input", required=True, metavar="FILE", help="SQuAD v1.1 or v2.0 JSON"
     )

@@ -144,6 +144,18 @@ def _check_place(directory: Path, option: str) -> None:
         ) from None
 
 
+def add_readers(parser: argparse.ArgumentParser) -> None:
+    """Adds `--model`, one reader or several."""
+    parser.add_argument(
+        "--model",
+        type=Path,
+        nargs="+",
+        required=True,
+        metavar="RUN_DIR",
+        help="directory that train.py made, or an ONNX export; several are averaged",
+    )
+
+
 def load_backend(readers: Sequence[Path]) -> None:
     """Imports Keras where some of the directories are runs, which it computes."""
     from qanet.onnx_reader import is_export

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from qanet.commands.options import check_file, check_reader, load_backend
+from qanet.commands.options import add_readers, check_file, check_reader, load_backend
 from qanet.console import log, say
 from qanet.errors import UserError
 
@@ -23,14 +23,7 @@ def add_parser(commands) -> None:
         "  python train.py --preset qanet-small --train train-v1.1.json \\\n"
         "      --dev dev-v1.1.json --set training.teacher=teacher.npz",
     )
-    parser.add_argument(
-        "--model",
-        type=Path,
-        nargs="+",
-        required=True,
-        metavar="RUN_DIR",
-        help="directory that train.py made; several are averaged",
-    )
+    add_readers(parser)
     parser.add_argument(
         "--train",
         required=True,

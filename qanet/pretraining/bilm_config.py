@@ -28,7 +28,7 @@ class BiLMLearningConfig(LearningConfig):
 
     Attributes:
         buckets: lengths in words that paragraphs are padded to, in rising order; longer
-            ones are cut.
+            ones are read in parts.
         batch_tokens: words of a batch, padding included, at most.
         samples: words of the vocabulary that a batch's predictions are compared with,
             drawn by their frequency (sampled softmax); measuring takes all.

@@ -78,13 +78,12 @@ def _make_loop(
     if distribution.is_chief and not resume:
         vocabulary.save(run.words_path)
         run.save_config(config)
+    predict = distribution.predictor(model)
     task = Task(
         learner=bilm_learner(model, training),
         maker=batches,
         plan=batches.plan(training.steps, distribution.replicas),
-        measure=lambda: {
-            "perplexity": perplexity(distribution.predictor(model), held_out_batches)
-        },
+        measure=lambda: {"perplexity": perplexity(predict, held_out_batches)},
         score=lambda measured: -measured["perplexity"],
         headline=("perplexity", "perplexity"),
     )
