@@ -84,10 +84,9 @@ def context_file(tmp_path):
 
 def test_the_server_reads_it(export, doubting_reader):
     from fastapi.testclient import TestClient
+    from made_apps import app_of
 
-    from qanet.serving.server import make_app
-
-    with TestClient(make_app(Reader.load(export))) as client:
+    with TestClient(app_of(Reader.load(export))) as client:
         asked = {"question": QUESTION, "passage": CONTEXT}
         many = {"questions": [QUESTION], "passages": [CONTEXT]}
         (answers,) = client.post("/v1/answer", json=many).json()["answers"]

@@ -1,7 +1,10 @@
-"""`python -m qanet serve`: a reader behind HTTP."""
+"""`python -m qanet serve`: readers behind HTTP."""
 
 import argparse
+import re
 import socket
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 from qanet.commands.options import check_reader, load_backend, positive
@@ -16,9 +19,19 @@ def add_parser(commands) -> None:
         help="answer questions over HTTP",
         description="Answers questions over HTTP, and on a page to try it. "
         "Stopped by SIGTERM or Ctrl-C, it finishes what it has accepted.",
-        epilog="example:\n  python -m qanet serve --model runs/qanet-tiny",
+        epilog="examples:\n"
+        "  python -m qanet serve --model runs/qanet-tiny\n"
+        "  python -m qanet serve --model small=runs/qanet-small large=runs/qanet",
     )
-    parser.add_argument("--model", type=Path, required=True, metavar="RUN_DIR")
+    parser.add_argument(
+        "--model",
+        type=_named,
+        nargs="+",
+        required=True,
+        metavar="[NAME=]DIR",
+        help="directory that train.py made, or an ONNX export; of several, requests "
+        "name one, by default the first; without NAME it is called as its directory",
+    )
     parser.add_argument(
         "--host",
         default="127.0.0.1",
@@ -49,18 +62,23 @@ def _run(options: argparse.Namespace) -> None:
         raise UserError(
             "the server needs fastapi and uvicorn: pip install 'qanet[serve]'"
         ) from None
+    directories = _by_name(options.model)
     with _listening(options.host, options.port) as bound:
-        check_reader(options.model)
-        load_backend([options.model])
+        for directory in directories.values():
+            check_reader(directory)
+        load_backend([*directories.values()])
 
         from qanet.serving.connections import make_server
+        from qanet.serving.readers import Readers
         from qanet.serving.server import make_app
 
-        reader, trained = _load(options.model)
-        app = make_app(reader, trained, batch_size=options.batch_size)
+        loaders = {name: partial(_load, path) for name, path in directories.items()}
+        readers = Readers(loaders, batch_size=options.batch_size)
         host, port = bound.getsockname()[:2]
-        say(f"loading {options.model}; then at http://{host}:{port}", flush=True)
-        make_server(app, log.level).run(sockets=[bound])
+        paths = ", ".join(map(str, directories.values()))
+        say(f"loading {paths}; then at http://{host}:{port}", flush=True)
+        readers.load()
+        make_server(make_app(readers), log.level).run(sockets=[bound])
 
 
 def _load(directory: Path):
@@ -68,11 +86,32 @@ def _load(directory: Path):
     from qanet.onnx_reader import is_export
     from qanet.reader import Reader
     from qanet.run import Run
+    from qanet.serving.served import Loaded
 
     if is_export(directory):
-        return Reader.load(directory), None
+        return Loaded(Reader.load(directory))
     trained = Run(directory).load()
-    return Reader.of(trained, as_they_come=True), trained
+    return Loaded(Reader.of(trained, as_they_come=True), trained)
+
+
+def _named(text: str) -> tuple[str, Path]:
+    """A name and a directory; a path with "=" in it that begins with "./" has none."""
+    named = re.fullmatch(r"([\w.-]+)=(.+)", text)
+    if named:
+        return named[1], Path(named[2])
+    return Path(text).resolve().name, Path(text)
+
+
+def _by_name(named: Iterable[tuple[str, Path]]) -> dict[str, Path]:
+    directories: dict[str, Path] = {}
+    for name, directory in named:
+        if name in directories:
+            raise UserError(
+                f"--model {directory}: another reader is called {name} too; "
+                f"give one of them another name: --model NAME={directory}"
+            )
+        directories[name] = directory
+    return directories
 
 
 def _port(text: str) -> int:

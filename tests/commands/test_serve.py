@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -141,3 +142,24 @@ def test_serve_without_its_libraries(refused, monkeypatch, tmp_path):
 def test_serve_without_a_run(refused, tmp_path):
     line = refused(cli.main, "serve", "--model", tmp_path, "--port", 0)
     assert "not a run directory" in line
+
+
+def test_a_reader_is_called_as_its_directory_or_as_one_says(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert serve._named("runs/small") == ("small", Path("runs/small"))
+    assert serve._named(".") == (tmp_path.name, Path("."))
+    assert serve._named("a-1.b=runs/x=y") == ("a-1.b", Path("runs/x=y"))
+    assert serve._named("./lr=1") == ("lr=1", Path("lr=1"))
+
+
+def test_serve_refuses_two_readers_of_one_name(refused):
+    line = refused(cli.main, "serve", "--model", "a/run", "x=y", "b/run")
+    assert "b/run" in line
+    assert "NAME=b/run" in line
+
+
+def test_serve_names_the_directory_that_is_none(refused, trained, tmp_path):
+    absent = tmp_path / "absent"
+    models = (f"a={trained.directory}", f"b={absent}")
+    line = refused(cli.main, "serve", "--port", 0, "--model", *models)
+    assert f"{absent}: not a run directory" in line

@@ -9,12 +9,12 @@ import threading
 from dataclasses import replace
 
 import pytest
+from made_apps import app_of
 
 from qanet.decoding import Answer
 from qanet.models.limits import ReadingLimits
 from qanet.serving.connections import Connection
 from qanet.serving.limits import Limits
-from qanet.serving.server import make_app
 from qanet.text.vocabulary import RESERVED, Vocabulary
 
 ASKED = json.dumps({"questions": ["Who?"], "passages": ["Anna Kov in Rome."]})
@@ -38,7 +38,7 @@ class Ready:
 
 
 def app_with(**limits):
-    return make_app(Ready(), limits=replace(Limits(), **limits))
+    return app_of(Ready(), limits=replace(Limits(), **limits))
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ def test_work_may_take_longer_than_a_head(serving, monkeypatch):
             return super().answer_many(*asked)
 
     monkeypatch.setattr("qanet.serving.connections.Connection", Noting)
-    with serving(make_app(Slow())) as (place, _):
+    with serving(app_of(Slow())) as (place, _):
         assert status(place) == 200
 
 
