@@ -57,10 +57,12 @@ def add_parser(commands) -> None:
 def _run(options: argparse.Namespace) -> None:
     try:
         import fastapi  # noqa: F401
+        import prometheus_client  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError:
         raise UserError(
-            "the server needs fastapi and uvicorn: pip install 'qanet[serve]'"
+            "the server needs fastapi, prometheus-client and uvicorn: "
+            "pip install 'qanet[serve]'"
         ) from None
     directories = _by_name(options.model)
     with _listening(options.host, options.port) as bound:

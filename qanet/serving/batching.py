@@ -56,6 +56,11 @@ class Batcher:
         await self._task
         self._thread.shutdown()
 
+    @property
+    def waiting(self) -> int:
+        """Items that are in no batch yet."""
+        return len(self._waiting)
+
     async def submit(self, items: Sequence[Any]) -> list[Any]:
         """The results of some items, which may be computed in several batches."""
         loop = asyncio.get_running_loop()

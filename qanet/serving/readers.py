@@ -2,10 +2,12 @@
 
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from functools import partial
 
 from starlette.exceptions import HTTPException
 
 from qanet.serving.limits import Limits
+from qanet.serving.metrics import Metrics
 from qanet.serving.served import Loaded, ServedReader
 
 
@@ -16,6 +18,9 @@ class Readers:
         loaders: at least one; for each name what loads the reader.
         limits: what a client may ask; by default as much as each reader reads at once.
         batch_size: the most questions that a reader reads together.
+
+    Attributes:
+        metrics: what is counted of them and of who asks them.
     """
 
     def __init__(
@@ -27,6 +32,7 @@ class Readers:
         self.loaders = loaders
         self.limits = limits
         self.batch_size = batch_size
+        self.metrics = Metrics()
         self._served: dict[str, ServedReader] = {}
 
     def load(self) -> None:
@@ -37,6 +43,7 @@ class Readers:
         """
         for name in self.loaders:
             self._served[name] = self._open(name)
+            self.metrics.watch_queue(name, lambda name=name: self._served[name].waiting)
 
     @contextlib.asynccontextmanager
     async def at_work(self) -> AsyncIterator[None]:
@@ -65,4 +72,7 @@ class Readers:
         return self._served[name]
 
     def _open(self, name: str) -> ServedReader:
-        return ServedReader(self.loaders[name](), self.limits, self.batch_size)
+        count_batch = partial(self.metrics.count_batch, name)
+        return ServedReader(
+            self.loaders[name](), self.limits, self.batch_size, count_batch
+        )

@@ -1,5 +1,6 @@
 """One reader at work: what clients ask of it, checked and joined into batches."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from qanet import __version__
@@ -55,9 +56,17 @@ class ServedReader:
         loaded: the reader.
         limits: what a client may ask; by default as much as the reader reads at once.
         batch_size: the most questions that are read together.
+        count_batch: is told how many questions are read together.
     """
 
-    def __init__(self, loaded: Loaded, limits: Limits | None, batch_size: int):
+    def __init__(
+        self,
+        loaded: Loaded,
+        limits: Limits | None,
+        batch_size: int,
+        count_batch: Callable[[int], None],
+    ):
+        self.count_batch = count_batch
         self.reader, self.model = loaded.reader, loaded.model
         self.limits = limits or Limits(
             question_tokens=self.reader.limits.question,
@@ -89,6 +98,11 @@ class ServedReader:
         """Finishes what was asked, and ends."""
         await self._answering.stop()
         await self._explaining.stop()
+
+    @property
+    def waiting(self) -> int:
+        """Questions that are not read yet."""
+        return self._answering.waiting
 
     async def answer(self, question: Question) -> list[list[Answer]]:
         """For each question its answers, best first.
@@ -133,6 +147,7 @@ class ServedReader:
 
     def _read(self, jobs: list[Job]) -> list[list[Answer]]:
         """Jobs with equal settings are read together."""
+        self.count_batch(len(jobs))
         results: list[list[Answer]] = [[]] * len(jobs)
         for settings in {job.settings for job in jobs}:
             mine = [i for i, job in enumerate(jobs) if job.settings == settings]

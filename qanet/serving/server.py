@@ -6,6 +6,7 @@
     GET  /v1/models   what the readers are
     GET  /v1/model    what the first of them is
     GET  /healthz     whether they are ready
+    GET  /metrics     what is counted, for Prometheus
     GET  /openapi.json
 
 Every mistake of a client is answered in one shape, `{"error": {"code", "message"}}`.
@@ -17,7 +18,9 @@ from pathlib import Path
 
 from fastapi import FastAPI, Request
 from fastapi.responses import FileResponse
+from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.exceptions import HTTPException
+from starlette.responses import Response
 
 from qanet import __version__
 from qanet.serving.limits import Gate, Limits
@@ -33,6 +36,7 @@ from qanet.serving.messages import (
     Models,
     Question,
 )
+from qanet.serving.metrics import Counting
 from qanet.serving.readers import Readers
 from qanet.serving.refusals import refuse_in_one_shape
 
@@ -117,9 +121,17 @@ def make_app(readers: Readers) -> FastAPI:
         """Answers once the readers are loaded."""
         return Health(status="ok")
 
+    @app.head("/metrics", include_in_schema=False)
+    @app.get("/metrics", include_in_schema=False)
+    async def metrics() -> Response:
+        return Response(readers.metrics.text(), media_type=CONTENT_TYPE_LATEST)
+
     for address, name in PAGE.items():
         # Unlike FastAPI's routes, Starlette's answer HEAD too.
         app.add_route(address, _sender(name), include_in_schema=False)
+    paths = {route.path for route in app.routes}
+    # Around the gate, whose refusals count too.
+    app.add_middleware(Counting, metrics=readers.metrics, paths=paths)
     return app
 
 

@@ -9,32 +9,16 @@ import threading
 from dataclasses import replace
 
 import pytest
-from made_apps import app_of
+from made_apps import Ready, app_of
 
-from qanet.decoding import Answer
-from qanet.models.limits import ReadingLimits
 from qanet.serving.connections import Connection
 from qanet.serving.limits import Limits
-from qanet.text.vocabulary import RESERVED, Vocabulary
 
 ASKED = json.dumps({"questions": ["Who?"], "passages": ["Anna Kov in Rome."]})
 HEAD = (
     "POST /v1/answer HTTP/1.1\r\nHost: localhost\r\n"
     f"Content-Type: application/json\r\nContent-Length: {len(ASKED)}\r\n\r\n"
 )
-
-
-class Ready:
-    """A reader that answers at once."""
-
-    vocabulary = Vocabulary([*RESERVED], [*RESERVED], 1)
-    limits = ReadingLimits()
-
-    def answer(self, question, context):
-        return Answer("", 0, 0, 0.0)
-
-    def answer_many(self, pairs, top_k, max_answer_tokens):
-        return [[Answer(question, 0, 1, 1.0)] for question, _ in pairs]
 
 
 def app_with(**limits):
