@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import signal
 import socket
 from collections.abc import Iterable
 from functools import partial
@@ -18,7 +19,8 @@ def add_parser(commands) -> None:
         "serve",
         help="answer questions over HTTP",
         description="Answers questions over HTTP, and on a page to try it. "
-        "Stopped by SIGTERM or Ctrl-C, it finishes what it has accepted.",
+        "Stopped by SIGTERM or Ctrl-C, it finishes what it has accepted. On SIGHUP it "
+        "loads all readers anew, and answers meanwhile.",
         epilog="examples:\n"
         "  python -m qanet serve --model runs/qanet-tiny\n"
         "  python -m qanet serve --model small=runs/qanet-small large=runs/qanet",
@@ -79,6 +81,7 @@ def _run(options: argparse.Namespace) -> None:
         host, port = bound.getsockname()[:2]
         paths = ", ".join(map(str, directories.values()))
         say(f"loading {paths}; then at http://{host}:{port}", flush=True)
+        signal.signal(signal.SIGHUP, lambda *_: readers.reload_soon())
         readers.load()
         make_server(make_app(readers), log.level).run(sockets=[bound])
 

@@ -1,13 +1,16 @@
-"""The readers behind one server, by name."""
+"""The readers behind one server, by name, which are loaded anew when told to."""
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from functools import partial
 
 from starlette.exceptions import HTTPException
 
+from qanet.errors import UserError
 from qanet.serving.limits import Limits
 from qanet.serving.metrics import Metrics
+from qanet.serving.refusals import log
 from qanet.serving.served import Loaded, ServedReader
 
 
@@ -34,6 +37,8 @@ class Readers:
         self.batch_size = batch_size
         self.metrics = Metrics()
         self._served: dict[str, ServedReader] = {}
+        self._stale = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def load(self) -> None:
         """Loads them all, before they are at work.
@@ -47,12 +52,26 @@ class Readers:
 
     @contextlib.asynccontextmanager
     async def at_work(self) -> AsyncIterator[None]:
-        """Within this context they answer."""
-        for served in self._served.values():
-            served.start()
+        """Within this context they answer, and are loaded anew when told to."""
+        self._loop = asyncio.get_running_loop()
+        for name in self._served:
+            self._served[name].start()
+        reloading = asyncio.create_task(self._reload_when_told())
         yield
-        for served in self._served.values():
-            await served.stop()
+        self._loop = None
+        reloading.cancel()
+        for name in self._served:
+            await self._served[name].stop()
+
+    def reload_soon(self) -> None:
+        """Has them loaded anew; may be called by any thread and at any time.
+
+        They go on to answer meanwhile. One that cannot be loaded stays as it was.
+        """
+        if self._loop:
+            self._loop.call_soon_threadsafe(self._stale.set)
+        else:
+            self._stale.set()
 
     def __iter__(self) -> Iterator[str]:
         """Their names."""
@@ -70,6 +89,30 @@ class Readers:
             message = "model: there is none of this name; GET /v1/models lists them"
             raise HTTPException(422, message)
         return self._served[name]
+
+    async def _reload_when_told(self) -> None:
+        while await self._stale.wait():
+            self._stale.clear()
+            for name in self.loaders:
+                await self._reload(name)
+
+    async def _reload(self, name: str) -> None:
+        try:
+            new = await asyncio.to_thread(self._open, name)
+        except Exception as error:
+            traceback = None if isinstance(error, UserError) else error
+            log.error(
+                "%s: not loaded anew: %s; the reader of before goes on",
+                name,
+                error,
+                exc_info=traceback,
+            )
+            return
+        new.start()
+        # Whoever has found the old one has also asked it, and is answered by it.
+        old, self._served[name] = self._served[name], new
+        await old.stop()
+        log.info("%s: loaded anew", name)
 
     def _open(self, name: str) -> ServedReader:
         count_batch = partial(self.metrics.count_batch, name)
