@@ -37,11 +37,12 @@ import numpy as np
 from qanet.config import load_preset
 from qanet.datasets.batches import BatchMaker
 from qanet.datasets.features import build_features
-from qanet.datasets.plans import plan_reading
+from qanet.datasets.plans import plan_reading_any_shape
 from qanet.datasets.squad import Example, read_squad
 from qanet.datasets.windows import reading_windows
 from qanet.evaluation.evaluator import evaluate
 from qanet.files import write_text
+from qanet.onnx_reader import load_export
 from qanet.reader import Reader
 from qanet.run import Run, TrainedModel, build_run_model
 
@@ -69,14 +70,23 @@ def litert(path: Path) -> Predict:
 
 
 def onnx(path: Path) -> Predict:
-    """Predicts with an ONNX file."""
-    import onnxruntime
+    """Predicts with an ONNX export, from the inputs of the model itself."""
+    export = load_export(path)
 
-    session = onnxruntime.InferenceSession(
-        str(path), providers=["CPUExecutionProvider"]
-    )
-    names = [output.name for output in session.get_outputs()]
-    return lambda inputs: dict(zip(names, session.run(None, inputs), strict=True))
+    def columns_of(text, inputs):
+        table = {n: inputs[f"{text}_{n}"] for n in ("words", "characters")}
+        shape = table["words"].shape
+        flat = {n: part.reshape(-1, *part.shape[2:]) for n, part in table.items()}
+        return {
+            f"{text}_{name}": column.reshape(*shape, *column.shape[1:])
+            for name, column in export.vocabulary.columns_of(flat).items()
+        }
+
+    def predict(inputs):
+        texts = [columns_of(text, inputs) for text in ("context", "question")]
+        return export.predict(texts[0] | texts[1])
+
+    return predict
 
 
 def load(directory: Path) -> TrainedModel:
@@ -89,7 +99,12 @@ def reader_of(trained: TrainedModel) -> Reader:
     return Reader.of(trained, as_they_come=True)
 
 
-NETWORKS = {"litert": litert, "litert_int8": litert, "onnx": onnx}
+NETWORKS = {
+    "litert": litert,
+    "litert_int8": litert,
+    "onnx": onnx,
+    "onnx_int8": onnx,
+}
 FORMS = ("saved_model", *NETWORKS)
 
 
@@ -121,15 +136,19 @@ def export_forms(
         "saved_model": directory / "saved_model",
         "litert": directory / "litert" / "model.tflite",
         "litert_int8": directory / "litert" / "model.int8.tflite",
-        "onnx": directory / "onnx" / "model.onnx",
+        "onnx": directory / "onnx",
+        "onnx_int8": directory / "onnx_int8",
     }
     wanted = {form: paths[form] for form in forms}
     if "saved_model" in wanted:
         export_saved_model(trained, paths["saved_model"])
-    for name, export in (("litert", export_litert), ("onnx", export_onnx)):
-        if any(path.parent.name == name for path in wanted.values()):
-            (directory / name).mkdir()
-            export(trained, directory / name)
+    if {"litert", "litert_int8"} & {*wanted}:
+        paths["litert"].parent.mkdir()
+        export_litert(trained, paths["litert"].parent)
+    for name, bits in (("onnx", 16), ("onnx_int8", 8)):
+        if name in wanted:
+            paths[name].mkdir()
+            export_onnx(trained, paths[name], bits)
     return wanted
 
 
@@ -169,6 +188,7 @@ def parity(options: argparse.Namespace) -> dict:
                 reader.config,
                 reader.threshold,
                 any_shape=True,
+                unpadded=name.startswith("onnx"),
             )
             found = evaluate(other, examples, features, progress=name)
             got = [found.answers[example.id][0] for example in examples]
@@ -225,7 +245,7 @@ def _logit_difference(one: Reader, other: Reader, features, count: int) -> float
     maker = BatchMaker(features, one.vocabulary.table(features.words), windows)
     lengths = features.question_lengths[windows.examples]
     largest = 0.0
-    for batch in plan_reading(windows, lengths, one.config.data, 1, one.limits.window):
+    for batch in plan_reading_any_shape(windows, lengths, 1):
         inputs = maker.inputs(batch)
         real = inputs["context_words"] != 0
         a, b = one.predict(inputs), other.predict(inputs)
@@ -314,6 +334,7 @@ def _milliseconds(trained: TrainedModel, paths: dict[str, Path], rounds: int) ->
         "litert": litert(paths["litert"]),
         "litert_int8": litert(paths["litert_int8"]),
         "onnx": onnx(paths["onnx"]),
+        "onnx_int8": onnx(paths["onnx_int8"]),
     }
     strings = saved_model(paths["saved_model"])
     bert = encoder_of_bert_base()

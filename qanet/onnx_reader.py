@@ -6,6 +6,7 @@ Neither Keras nor TensorFlow is needed.
 import json
 import os
 from collections.abc import Callable, Mapping, Set
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,10 +18,13 @@ from qanet.models.registry import MODELS
 from qanet.run import DEFAULT_THRESHOLD, Run
 from qanet.settings import configure
 from qanet.text.encoders import ENCODERS, TextEncoder
+from qanet.text.folded import SCALES_FILE, TABLE_FILE, FoldedTable, FoldedVocabulary
 
 READER_FILE, NETWORK_FILE = "reader.json", "model.onnx"
+# The network that makes columns of a word alone; of readers of words.
+WORD_FILE = "words.onnx"
 # Raise it when the files change.
-FORMAT = 1
+FORMAT = 2
 TEXTS = ("context", "question")
 
 
@@ -80,45 +84,75 @@ def load_export(directory: str | os.PathLike) -> Export:
             f"{path}: damaged, or of another version; export the reader anew"
         ) from None
     config = configure(Config, values, [], str(path))
-    vocabulary = ENCODERS[MODELS[config.model.name].text].load_words(directory)
-    columns = vocabulary.table([""])
+    entry = MODELS[config.model.name]
+    vocabulary = ENCODERS[entry.text].load_words(directory)
+    columns = {*vocabulary.table([""])}
+    network = _Network(directory / NETWORK_FILE)
+    if entry.text == "words":
+        word_side = _Network(directory / WORD_FILE)
+        word_side.check({"folded", *columns}, {"vectors"})
+        columns |= word_side.outputs
+        wanted = {name.partition("_")[2] for name in network.inputs}
+        folded = FoldedTable.load(directory, len(vocabulary))
+        vocabulary = FoldedVocabulary(
+            vocabulary, folded, partial(_of_words, word_side), wanted
+        )
     inputs = {f"{text}_{column}" for text in TEXTS for column in columns}
-    predict = _network(directory / NETWORK_FILE, inputs)
-    return Export(predict, vocabulary, config, threshold)
+    network.check(inputs, {"start_logits", "end_logits"})
+    return Export(network, vocabulary, config, threshold)
+
+
+def _of_words(word_side: "_Network", columns: Mapping[str, np.ndarray]):
+    """What the network makes of words, which it reads as one text."""
+    outputs = word_side({name: column[None] for name, column in columns.items()})
+    return {name: column[0] for name, column in outputs.items()}
 
 
 def reader_files(directory: Path) -> list[Path]:
     """The files that tell a reader from others, of an export or of a run."""
     if is_export(directory):
-        return [directory / READER_FILE, directory / NETWORK_FILE]
+        names = (READER_FILE, NETWORK_FILE, WORD_FILE, TABLE_FILE, SCALES_FILE)
+        return [directory / name for name in names if (directory / name).exists()]
     run = Run(directory)
     return [run.config_path, run.weights_path]
 
 
-def _network(path: Path, inputs: Set[str]):
-    """What computes the logits of a batch of these inputs."""
-    try:
-        import onnxruntime
-    except ImportError:
-        raise UserError(
-            f"{path}: reading it needs ONNX Runtime: pip install onnxruntime"
-        ) from None
-    try:
-        session = onnxruntime.InferenceSession(
-            str(path), providers=["CPUExecutionProvider"]
-        )
-    # Its errors have no class in common.
-    except Exception as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"{path}: missing or damaged: {reason}") from None
-    # What a network does not use is no input of it.
-    wanted = [tensor.name for tensor in session.get_inputs()]
-    names = [tensor.name for tensor in session.get_outputs()]
-    if not inputs.issuperset(wanted) or {"start_logits", "end_logits"} - {*names}:
-        raise UserError(f"{path}: is not the network of this reader; export it anew")
+class _Network:
+    """A function that ONNX Runtime computes, from arrays by name to arrays by name.
 
-    def predict(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        outputs = session.run(names, {name: inputs[name] for name in wanted})
+    Raises:
+        UserError: there is no such file, it is damaged, or ONNX Runtime is not
+            installed.
+    """
+
+    def __init__(self, path: Path):
+        try:
+            import onnxruntime
+        except ImportError:
+            raise UserError(
+                f"{path}: reading it needs ONNX Runtime: pip install onnxruntime"
+            ) from None
+        try:
+            self.session = onnxruntime.InferenceSession(
+                str(path), providers=["CPUExecutionProvider"]
+            )
+        # Its errors have no class in common.
+        except Exception as error:
+            reason = str(error).splitlines()[0]
+            raise UserError(f"{path}: missing or damaged: {reason}") from None
+        self.path = path
+        # What a network does not use is no input of it.
+        self.inputs = {tensor.name for tensor in self.session.get_inputs()}
+        self.outputs = {tensor.name for tensor in self.session.get_outputs()}
+
+    def check(self, inputs: Set[str], outputs: Set[str]) -> None:
+        """Raises `UserError` if it needs other inputs or lacks outputs."""
+        if not inputs >= self.inputs or not outputs <= self.outputs:
+            raise UserError(
+                f"{self.path}: is not the network of this reader; export it anew"
+            )
+
+    def __call__(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        names = sorted(self.outputs)
+        outputs = self.session.run(names, {name: arrays[name] for name in self.inputs})
         return dict(zip(names, outputs, strict=True))
-
-    return predict

@@ -15,6 +15,7 @@ from qanet.console import progress_bar
 from qanet.datasets.batches import BatchMaker, reading_maker
 from qanet.datasets.features import Features, build_features
 from qanet.datasets.plans import (
+    ALIKE,
     NO_ITEM,
     PlannedBatch,
     plan_reading,
@@ -54,6 +55,7 @@ class Reader:
             for models that know it.
         any_shape: a new shape of a batch costs `predict` nothing, so texts are read
             with others of about their length; otherwise in batches of few shapes.
+        unpadded: the contexts of a batch must be equally long; for any shape alone.
     """
 
     def __init__(
@@ -63,12 +65,14 @@ class Reader:
         config: Config,
         threshold: float = DEFAULT_THRESHOLD,
         any_shape: bool = False,
+        unpadded: bool = False,
     ):
         self.predict = predict
         self.vocabulary = vocabulary
         self.config = config
         self.threshold = threshold
         self.any_shape = any_shape
+        self.alike = 1.0 if unpadded else ALIKE
         self.limits = MODELS[config.model.name].limits
 
     @classmethod
@@ -79,7 +83,7 @@ class Reader:
             UserError: as `qanet.run.Run.load` and `qanet.onnx_reader.load_export` do.
         """
         if is_export(run):
-            return cls(*load_export(run), any_shape=True)
+            return cls(*load_export(run), any_shape=True, unpadded=True)
         return cls.of(Run(run).load())
 
     @classmethod
@@ -266,7 +270,7 @@ class Reader:
         questions = features.question_lengths[windows.examples]
         most = self.config.training.evaluation_batch_size
         if self.any_shape:
-            return plan_reading_any_shape(windows, questions, most)
+            return plan_reading_any_shape(windows, questions, most, self.alike)
         # The next power of two, so that few shapes are compiled.
         rows = min(1 << (len(windows) - 1).bit_length(), most)
         return plan_reading(

@@ -5,6 +5,7 @@ import contextlib
 import logging
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from qanet.commands.options import check_directory, check_reader
@@ -34,6 +35,14 @@ def add_parser(commands) -> None:
     parser.add_argument("--format", choices=FORMATS, default="saved_model")
     parser.add_argument(
         "--output", type=Path, required=True, metavar="DIR", help="directory to make"
+    )
+    parser.add_argument(
+        "--word-bits",
+        type=int,
+        choices=(16, 8),
+        default=16,
+        help="of each number of the table of words, in ONNX: 16 (the default) or, for "
+        "half the size, 8",
     )
     parser.set_defaults(command=_run)
 
@@ -77,7 +86,7 @@ def _run(options: argparse.Namespace) -> None:
             made = Path(temporary) / "export"
             made.mkdir()
             with _quiet_converters():
-                _exporter(options.format)(trained, made)
+                _exporter(options)(trained, made)
             made.rename(options.output)
     except OSError as error:
         raise UserError(
@@ -105,11 +114,11 @@ def _quiet_converters() -> Iterator[None]:
         logger.removeFilter(is_wanted)
 
 
-def _exporter(name: str):
+def _exporter(options: argparse.Namespace):
     from qanet.export import portable, saved_model
 
     return {
         "saved_model": saved_model.export_saved_model,
         "litert": portable.export_litert,
-        "onnx": portable.export_onnx,
-    }[name]
+        "onnx": partial(portable.export_onnx, bits=options.word_bits),
+    }[options.format]

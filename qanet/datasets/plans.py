@@ -184,7 +184,10 @@ def plan_reading(
 
 
 def plan_reading_any_shape(
-    windows: Windows, question_lengths: np.ndarray, batch_size: int
+    windows: Windows,
+    question_lengths: np.ndarray,
+    batch_size: int,
+    alike: float = ALIKE,
 ) -> list[PlannedBatch]:
     """Batches that read every item once, of items that are about equally long.
 
@@ -194,13 +197,14 @@ def plan_reading_any_shape(
         windows: the items.
         question_lengths: tokens of each item's question.
         batch_size: items in a batch, at most; fewer where `READING_PAIRS` says so.
+        alike: how many times as long as its shortest a batch's longest window may be.
     """
     order = np.argsort(windows.lengths, kind="stable")
     plan = []
     while len(order):
         lengths = windows.lengths[order]
-        alike = int(np.searchsorted(lengths, ALIKE * lengths[0], side="right"))
-        first = order[: min(alike, batch_size)]
+        fitting = int(np.searchsorted(lengths, alike * lengths[0], side="right"))
+        first = order[: min(fitting, batch_size)]
         # What a batch of the first item holds, of the first two, and so on.
         pairs = np.arange(1, len(first) + 1) * _pairs(
             windows.lengths[first], np.maximum.accumulate(question_lengths[first])

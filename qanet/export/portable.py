@@ -1,4 +1,4 @@
-"""A reader's network as LiteRT and ONNX files: rows and spellings in, logits out.
+"""A reader's network as LiteRT and ONNX files: what stands for words in, logits out.
 
 Beside the network goes the vocabulary, which tells a program in any language what the
 numbers stand for. Splitting the text and finding the spans is that program's; see
@@ -17,11 +17,15 @@ from tensorflow.python.framework.convert_to_constants import (
 )
 
 from qanet.errors import UserError
+from qanet.export.onnx_graph import OPSET
+from qanet.export.qanet_graph import is_written, qanet_graph
 from qanet.files import write_file, write_text
-from qanet.onnx_reader import NETWORK_FILE, READER_FILE, described
+from qanet.models.registry import MODELS
+from qanet.models.words import above_words, word_embedding, word_side
+from qanet.onnx_reader import NETWORK_FILE, READER_FILE, WORD_FILE, described
 from qanet.run import TrainedModel
-
-OPSET = 18
+from qanet.text.folded import FoldedTable
+from qanet.weights import saved_variables
 
 
 def export_litert(trained: TrainedModel, directory: Path) -> None:
@@ -42,9 +46,13 @@ def export_litert(trained: TrainedModel, directory: Path) -> None:
     trained.vocabulary.save_words(directory)
 
 
-def export_onnx(trained: TrainedModel, directory: Path) -> None:
-    """Writes `model.onnx`, which reads batches of any size and length, and what else
-    `qanet.onnx_reader` needs.
+def export_onnx(trained: TrainedModel, directory: Path, bits: int = 16) -> None:
+    """Writes what `qanet.onnx_reader` needs.
+
+    Args:
+        trained: the model.
+        directory: where to write.
+        bits: of each number of the word table, 16 or 8, see `FoldedTable`.
 
     Raises:
         UserError: the library that converts to ONNX is not installed, or a part of the
@@ -55,15 +63,41 @@ def export_onnx(trained: TrainedModel, directory: Path) -> None:
         import tf2onnx  # noqa: F401
     except ImportError:
         raise UserError("ONNX files need tf2onnx: pip install 'qanet[onnx]'") from None
+    model, settings = trained.model, trained.config.model
+    if MODELS[settings.name].text == "words":
+        table = FoldedTable.of(word_embedding(model).fold(), bits)
+        table.save(directory)
+        _trace(word_side(model), directory / WORD_FILE)
+    network = directory / NETWORK_FILE
+    if settings.name == "qanet" and is_written(settings):
+        weights = {
+            path: keras.ops.convert_to_numpy(variable)
+            for path, variable in saved_variables(model).items()
+        }
+        data = qanet_graph(settings, weights, trained.config.data.no_answer)
+        write_file(network, lambda file: onnx.save(data, file))
+    elif MODELS[settings.name].text == "words":
+        _trace(above_words(model), network)
+    else:
+        _trace(model, network)
+    trained.vocabulary.save_words(directory)
+    text = json.dumps(described(trained.config, trained.threshold), indent=1)
+    write_text(directory / READER_FILE, text + "\n")
+
+
+def _trace(model: keras.Model, path: Path) -> None:
+    """Writes the graph of a model, for batches of any size and length."""
+    import onnx
+
     inputs = {
         name: keras.InputSpec(dtype=tensor.dtype, shape=tensor.shape, name=name)
-        for name, tensor in trained.model.input.items()
+        for name, tensor in model.input.items()
     }
     with warnings.catch_warnings():
         # Keras makes up for what tf2onnx still takes for NumPy's.
         warnings.simplefilter("ignore", FutureWarning)
-        trained.model.export(
-            str(directory / NETWORK_FILE),
+        model.export(
+            str(path),
             format="onnx",
             verbose=False,
             input_signature=[inputs],
@@ -71,13 +105,10 @@ def export_onnx(trained: TrainedModel, directory: Path) -> None:
         )
     try:
         # The converter writes what it does not know as it is.
-        onnx.checker.check_model(str(directory / NETWORK_FILE))
+        onnx.checker.check_model(str(path))
     except onnx.checker.ValidationError as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"--format onnx: cannot be converted: {reason}") from None
-    trained.vocabulary.save_words(directory)
-    text = json.dumps(described(trained.config, trained.threshold), indent=1)
-    write_text(directory / READER_FILE, text + "\n")
 
 
 def _save_frozen(model: keras.Model, directory: str) -> None:

@@ -11,10 +11,10 @@ import tensorflow as tf
 
 from qanet.datasets.plans import READING_PAIRS
 from qanet.export.span_graph import best_spans
-from qanet.export.text_graph import Tokenizer, Tokens, Words, WordTable
+from qanet.export.text_graph import Tokenizer, Tokens, WordTable
 from qanet.models.limits import ReadingLimits
 from qanet.models.registry import MODELS
-from qanet.models.words import above_embedding, word_embedding
+from qanet.models.words import above_words, word_embedding, word_side
 from qanet.run import TrainedModel
 
 
@@ -73,8 +73,12 @@ class StringReader(tf.Module):
         self.knows_no_answer = trained.config.data.no_answer
         self.threshold = trained.threshold
         self.tokenizer = Tokenizer()
-        self.table = WordTable(trained.vocabulary, word_embedding(trained.model))
-        self.reading = above_embedding(trained.model)
+        self.table = WordTable(
+            trained.vocabulary,
+            word_embedding(trained.model).fold(),
+            word_side(trained.model),
+        )
+        self.reading = above_words(trained.model)
 
     def answer(self, context, question, top_k) -> dict[str, tf.Tensor]:
         """The answers to questions.
@@ -161,7 +165,11 @@ class StringReader(tf.Module):
                 tf.gather(question_base, texts),
                 tf.gather(questions.counts, texts),
             )
-            outputs = self.reading([*context, *question], training=False)
+            outputs = self.reading(
+                {f"context_{name}": column for name, column in context.items()}
+                | {f"question_{name}": column for name, column in question.items()},
+                training=False,
+            )
             logits = tf.stack([outputs["start_logits"], outputs["end_logits"]], -1)
             if self.knows_no_answer:
                 none, logits = tf.reduce_sum(logits[:, 0], -1), logits[:, 1:]
@@ -198,7 +206,7 @@ class StringReader(tf.Module):
             begin, lengths: int32 `(items,)`.
 
         Returns:
-            `Words` whose parts begin with `(items, longest)`, zero at padding, and
+            The columns of `WordTable`, `(items, longest, ...)`, zero at padding, and
             where they are real, boolean `(items, longest)`.
         """
         # At least one place, for layers that cannot do without.
@@ -211,7 +219,8 @@ class StringReader(tf.Module):
             shape = tf.concat([tf.shape(real), tf.shape(part)[1:]], axis=0)
             return tf.scatter_nd(tf.where(real), part, tf.cast(shape, tf.int64))
 
-        return Words(*map(placed, self.table(chosen))), real
+        columns = self.table(chosen)
+        return {name: placed(column) for name, column in columns.items()}, real
 
 
 def export_saved_model(trained: TrainedModel, directory: Path) -> None:

@@ -94,20 +94,6 @@ class Tokenizer(tf.Module):
         )
 
 
-class Words(NamedTuple):
-    """What a model sees of some words.
-
-    Attributes:
-        rows: int32 `(words,)`, rows of the vector table.
-        characters: int32 `(words, characters_per_word)`, spellings.
-        vectors: float `(words, width)`, what the embedding makes of the two.
-    """
-
-    rows: tf.Tensor
-    characters: tf.Tensor
-    vectors: tf.Tensor
-
-
 class WordTable(tf.Module):
     """Words as a model sees them: looked up where the vocabulary has the word itself.
 
@@ -116,12 +102,16 @@ class WordTable(tf.Module):
 
     Args:
         vocabulary: the vocabulary.
-        embedding: the model's layer from rows and characters to vectors.
+        folded: what each of its rows decides, see `InputEmbedding.fold`.
+        word_side: makes columns of that, see `qanet.models.words.word_side`.
     """
 
-    def __init__(self, vocabulary: Vocabulary, embedding: keras.layers.Layer):
+    def __init__(
+        self, vocabulary: Vocabulary, folded: np.ndarray, word_side: keras.Model
+    ):
         super().__init__()
-        self.embedding = embedding
+        self.folded = tf.Variable(folded, trainable=False)
+        self.word_side = word_side
         self.characters_per_word = vocabulary.characters_per_word
         # Words that are no Unicode text cannot be asked for either.
         rows = [
@@ -136,15 +126,13 @@ class WordTable(tf.Module):
             range(len(RESERVED), len(vocabulary.characters)),
             UNKNOWN,
         )
-        self.known = Words(
-            *(
-                tf.Variable(part, trainable=False)
-                for part in _words_of_vocabulary(vocabulary, embedding)
-            )
-        )
+        self.known = {
+            name: tf.Variable(column, trainable=False)
+            for name, column in self._columns_of_vocabulary(vocabulary).items()
+        }
 
-    def __call__(self, words: tf.Tensor) -> Words:
-        """What the model sees of strings `(words,)`."""
+    def __call__(self, words: tf.Tensor) -> dict[str, tf.Tensor]:
+        """The columns of strings `(words,)`, which `above_words` reads."""
         rows = self.rows.lookup(words)
         is_known = rows >= 0
         others, number = tf.unique(tf.boolean_mask(words, ~is_known))
@@ -158,9 +146,10 @@ class WordTable(tf.Module):
             table = tf.concat([tf.gather(known, tf.maximum(rows, 0)), spelled], 0)
             return tf.gather(table, places)
 
-        return Words(*map(joined, self.known, self._spell(others)))
+        spelled = self._spell(others)
+        return {name: joined(self.known[name], spelled[name]) for name in spelled}
 
-    def _spell(self, words: tf.Tensor) -> Words:
+    def _spell(self, words: tf.Tensor) -> dict[str, tf.Tensor]:
         # An empty word more, for layers that cannot do without any.
         words = tf.concat([[""], words], axis=0)
         rows = self.rows.lookup(tf.strings.lower(words, encoding="utf-8"))
@@ -171,8 +160,30 @@ class WordTable(tf.Module):
             self.characters.lookup(tf.cast(codes.flat_values, tf.int64)),
             codes.row_splits,
         ).to_tensor(shape=[None, self.characters_per_word])
-        vectors = self.embedding(rows[None], characters[None], training=False)
-        return Words(rows[1:], characters[1:], vectors[0, 1:])
+        columns = self._columns(rows, characters)
+        return {name: column[1:] for name, column in columns.items()}
+
+    def _columns(self, rows, characters) -> dict[str, tf.Tensor]:
+        folded = tf.gather(self.folded, rows)
+        parts = {"folded": folded, "words": rows, "characters": characters}
+        columns = self.word_side(
+            {name: tf.convert_to_tensor(part)[None] for name, part in parts.items()}
+        )
+        columns = {name: column[0] for name, column in columns.items()}
+        return columns | {"words": rows, "characters": characters}
+
+    def _columns_of_vocabulary(self, vocabulary: Vocabulary) -> dict[str, np.ndarray]:
+        """The columns of each row's own word."""
+        parts = []
+        for first in range(0, len(vocabulary.words), CHUNK):
+            words = vocabulary.words[first : first + CHUNK]
+            # The first entry of a list of words is padding to `Vocabulary.table`.
+            table = vocabulary.table(["", *words])
+            columns = self._columns(table["words"][1:], table["characters"][1:])
+            parts.append({name: np.asarray(part) for name, part in columns.items()})
+        return {
+            name: np.concatenate([part[name] for part in parts]) for name in parts[0]
+        }
 
 
 def _is_text(word: str) -> bool:
@@ -190,19 +201,3 @@ def _table(keys, values, default: int) -> tf.lookup.StaticHashTable:
     return tf.lookup.StaticHashTable(
         tf.lookup.KeyValueTensorInitializer(keys, values), default
     )
-
-
-def _words_of_vocabulary(
-    vocabulary: Vocabulary, embedding: keras.layers.Layer
-) -> list[np.ndarray]:
-    """What the model sees of each row's own word: the parts of `Words`."""
-    parts = []
-    for first in range(0, len(vocabulary.words), CHUNK):
-        words = vocabulary.words[first : first + CHUNK]
-        # The first entry of a list of words is padding to `Vocabulary.table`.
-        table = vocabulary.table(["", *words])
-        rows, characters = table["words"][1:], table["characters"][1:]
-        vectors = embedding(rows[None], characters[None])
-        vectors = keras.ops.convert_to_numpy(vectors)[0]
-        parts.append((rows, characters, vectors))
-    return [np.concatenate(part) for part in zip(*parts, strict=True)]

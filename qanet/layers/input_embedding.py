@@ -107,8 +107,64 @@ class InputEmbedding(keras.layers.Layer):
             x = self.highway(self.projection(x), training=training)
         return self.norm(x) if self.norm else x
 
+    @property
+    def folded_width(self):
+        """Features of what `fold` gives."""
+        return self.words.width if self.highway_first else self.width
+
+    def fold(self):
+        """What each row of the vector table decides, as a table of its own.
+
+        It is the row's part of the projection, or the row where the highway network
+        comes before that.
+
+        Returns:
+            float32 array `(rows, folded_width)`; `Unfold` makes vectors of it.
+        """
+        table = ops.convert_to_numpy(self.words.vectors)
+        if self.highway_first:
+            return table
+        return table @ ops.convert_to_numpy(self.projection.kernel)[: self.words.width]
+
     def compute_output_shape(self, rows_shape, characters_shape):
         return (*rows_shape, self.width)
 
     def get_config(self):
         return {**super().get_config(), **self.settings}
+
+
+class Unfold(keras.layers.Layer):
+    """The output of an `InputEmbedding` at inference, from rows of its `fold`.
+
+    Args:
+        embedding: the layer.
+
+    Input: `folded`, float `(batch, length, embedding.folded_width)`, and `characters`,
+    integers `(batch, length, characters_per_word)`.
+    Output: float tensor `(batch, length, width)`.
+    """
+
+    def __init__(self, embedding, **kwargs):
+        super().__init__(**kwargs)
+        self.embedding = embedding
+
+    def build(self, folded_shape, characters_shape):
+        # The embedding is built.
+        pass
+
+    def call(self, folded, characters):
+        embedding, x = self.embedding, folded
+        spelled = embedding.characters(characters) if embedding.characters else None
+        if embedding.highway_first:
+            if spelled is not None:
+                x = ops.concatenate([x, spelled], axis=-1)
+            x = embedding.projection(embedding.highway(x))
+        else:
+            if spelled is not None:
+                kernel = embedding.projection.kernel[embedding.words.width :]
+                x = x + ops.matmul(spelled, kernel)
+            x = embedding.highway(x)
+        return embedding.norm(x) if embedding.norm else x
+
+    def compute_output_shape(self, folded_shape, characters_shape):
+        return (*folded_shape[:-1], self.embedding.width)

@@ -9,57 +9,43 @@ from qanet.layers.look_up import PADDING, UNKNOWN
 # Characters that words of one stem share: "invent", "inventor", "invention".
 STEM = 5
 
+# Ways of spelling a word: as it stands, in lower case, the stem in lower case.
+SPELLINGS = 3
+
 # Of the hash of a word; an odd number whose bits look random, as int32.
 MULTIPLIER = 0x9E3779B1 - 2**32
 
+# The number of what is spelled like nothing.
+NOTHING = 0
+
 
 @keras.saving.register_keras_serializable(package="qanet")
-class TextMatch(keras.layers.Layer):
-    """Four numbers a word: its matches with another text, and how often it occurs.
+class Spelling(keras.layers.Layer):
+    """Numbers that tell how a word is spelled, so that words can be compared.
 
-    They are computed from rows and spellings alone, so a model has them without
-    further inputs. Words are compared by their spelling, as far as
-    `characters_per_word` goes; a word with an unknown character is spelled like no
-    other and matches by its row of the vector table, if it has one.
+    Each is a hash, so that a pair of words costs one comparison. Words are told apart
+    as far as `characters_per_word` goes; a word with an unknown character is spelled
+    like no other and goes by its row of the vector table, if it has one.
 
     Args:
         lowercase: for each character its number in lower case. Empty: no character has
             one.
 
-    Input: `words`, integers `(batch, length)`, and `characters`, integers
-    `(batch, length, characters_per_word)`; the same of the other text.
-    Output: float `(batch, length, 4)`, zero at padding: 1 where the other text has the
-    word as it stands; in any case of its letters; a word of the same first `STEM`
-    letters; and the logarithm of how often its own text has the word, in any case.
+    Input: `words`, integers `(batch, length)`, rows of the vector table, and
+    `characters`, integers `(batch, length, characters_per_word)`.
+    Output: integers `(batch, length, 3)`: the hash of the word as it stands, in lower
+    case, and of its first `STEM` letters in lower case. 0 is spelled like nothing, not
+    even itself: padding, and words of which nothing is known.
     """
-
-    FEATURES = 4
 
     def __init__(self, lowercase=(), **kwargs):
         super().__init__(**kwargs)
         self.lowercase = tuple(lowercase)
 
-    def call(self, words, characters, other_words, other_characters):
+    def call(self, words, characters):
         folded = self._fold(characters)
-        other_folded = self._fold(other_characters)
-
-        def found(spelling, other_spelling):
-            spelled = _spelled(words, spelling, nothing=0)
-            other = _spelled(other_words, other_spelling, nothing=1)
-            return ops.any(spelled[:, :, None] == other[:, None, :], axis=2)
-
-        spelled = _spelled(words, folded, nothing=0)
-        own = ops.cast(spelled[:, :, None] == spelled[:, None, :], "float32")
-        # A word that nothing is like, not even itself, occurs once.
-        count = ops.where(spelled == 0, 1.0, ops.sum(own, axis=2))
-        features = [
-            found(characters, other_characters),
-            found(folded, other_folded),
-            found(folded[:, :, :STEM], other_folded[:, :, :STEM]),
-            ops.log(count),
-        ]
-        features = [ops.cast(feature, self.compute_dtype) for feature in features]
-        return ops.stack(features, axis=-1)
+        forms = characters, folded, folded[:, :, :STEM]
+        return ops.stack([_hash(words, form) for form in forms], axis=-1)
 
     def _fold(self, characters):
         if not self.lowercase:
@@ -67,38 +53,70 @@ class TextMatch(keras.layers.Layer):
         table = ops.convert_to_tensor(self.lowercase, dtype="int32")
         return ops.take(table, characters, axis=0)
 
-    def compute_output_shape(self, words_shape, *others):
-        return (*words_shape, self.FEATURES)
+    def compute_output_shape(self, words_shape, characters_shape):
+        return (*words_shape, SPELLINGS)
 
-    def compute_output_spec(self, words, *others):
-        return keras.KerasTensor(
-            self.compute_output_shape(words.shape), dtype=self.compute_dtype
-        )
+    def compute_output_spec(self, words, characters):
+        shape = self.compute_output_shape(words.shape, characters.shape)
+        return keras.KerasTensor(shape, dtype="int32")
 
     def get_config(self):
         return {**super().get_config(), "lowercase": self.lowercase}
 
 
-def _spelled(words, spelling, nothing):
+@keras.saving.register_keras_serializable(package="qanet")
+class TextMatch(keras.layers.Layer):
+    """Four numbers a word: its matches with another text, and how often it occurs.
+
+    Input: integers `(batch, length, 3)`, the `Spelling` of a text, and that of the
+    other text.
+    Output: float `(batch, length, 4)`, zero at padding: 1 where the other text has the
+    word as it stands; in any case of its letters; a word of the same first `STEM`
+    letters; and the logarithm of how often its own text has the word, in any case.
+    """
+
+    FEATURES = 4
+
+    def call(self, spellings, others):
+        def alike(form, other_texts):
+            one, other = spellings[:, :, form], other_texts[:, :, form]
+            same = one[:, :, None] == other[:, None, :]
+            return same & (one != NOTHING)[:, :, None]
+
+        count = ops.sum(ops.cast(alike(1, spellings), "float32"), axis=2)
+        features = [ops.any(alike(form, others), axis=2) for form in range(SPELLINGS)]
+        # A word that nothing is like, not even itself, occurs once.
+        features.append(ops.log(ops.maximum(count, 1.0)))
+        features = [ops.cast(feature, self.compute_dtype) for feature in features]
+        return ops.stack(features, axis=-1)
+
+    def compute_output_shape(self, shape, other_shape):
+        return (*shape[:-1], self.FEATURES)
+
+    def compute_output_spec(self, spellings, others):
+        shape = self.compute_output_shape(spellings.shape, others.shape)
+        return keras.KerasTensor(shape, dtype=self.compute_dtype)
+
+
+def _hash(words, spelling):
     """One number for each word, equal where the words are spelled alike.
 
-    It is a polynomial hash of the characters, so that a pair of words costs one
-    comparison. Two that differ have the same number once in 2**32 pairs.
+    It is a polynomial hash of the characters. Two words that differ have the same
+    number once in 2**32 pairs.
 
     Args:
         words: integers `(batch, length)`, rows.
         spelling: integers `(batch, length, characters)`.
-        nothing: the number of padding and of words of which nothing is known.
 
     Returns:
         Integers `(batch, length)`.
     """
     legible = ops.all(spelling != UNKNOWN, axis=-1)
     # With an unknown character the row belongs to the spelling. Never 0, which would
-    # stay 0 without characters and come to `nothing`.
+    # stay 0 without characters and come to `NOTHING`.
     number = ops.where(legible, 1, words)
     # Not a sum over an axis: ONNX Runtime's is wrong where 32 bits overflow.
     for column in range(spelling.shape[-1]):
         number = number * MULTIPLIER + spelling[:, :, column]
     known = (words != PADDING) & (legible | (words != UNKNOWN))
-    return ops.where(known, number, nothing)
+    return ops.where(known, number, NOTHING)

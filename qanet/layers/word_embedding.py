@@ -53,6 +53,12 @@ class WordEmbedding(keras.layers.Layer):
         """Sets the pretrained rows, a float array `(rows, width)`."""
         self.table.assign(table)
 
+    @property
+    def vectors(self):
+        """The vector of each row, float tensor `(rows, width)`."""
+        rows = ops.arange(self.rows)
+        return self(rows[None])[0]
+
     def call(self, rows, seed=None, training=False):
         vectors = ops.take(self.table, rows, axis=0)
         column = ops.expand_dims(rows, -1)

@@ -129,8 +129,8 @@ def embed_words(
 ) -> EmbeddedTexts:
     """Words and characters, highway, and what else the settings add to each word.
 
-    The layers `embedding`, `context_vectors` and `question_vectors` are where
-    `word_embedding` and `above_embedding` find them again.
+    `word_embedding`, `word_side` and `above_words` find the layers again by their
+    names.
 
     Args:
         config: the reader's settings.
@@ -141,7 +141,7 @@ def embed_words(
 
     from qanet.layers.dropout import StepSeed
     from qanet.layers.input_embedding import InputEmbedding
-    from qanet.layers.text_match import TextMatch
+    from qanet.layers.text_match import Spelling, TextMatch
     from qanet.models.inputs import mask_of, reading_inputs
 
     inputs = reading_inputs(sizes.columns)
@@ -188,26 +188,35 @@ def embed_words(
         name="embedding",
     )
     if config.question_match:
-        match = TextMatch(sizes.lowercase, name="match")
+        spelling = Spelling(sizes.lowercase, name="spelling")
+        match = TextMatch(name="match")
         match_projection = keras.layers.Dense(
             config.width, use_bias=False, name="match_projection"
         )
 
     mix = contextual_mix(config, "language_model") if sizes.contextual else None
 
-    def embed(text, other, name):
-        # An export begins here: known words' vectors are looked up.
-        x = keras.layers.Identity(name=f"{name}_vectors")(embedding(*text, *seeds))
-        if mix:
-            x = x + mix(inputs[f"{name}_contextual"])
-        if config.question_match:
-            x = x + match_projection(match(*text, *other))
-        return x
+    # Exports begin above these: what a word alone decides is computed once.
+    def vectors_of(text, name):
+        return keras.layers.Identity(name=f"{name}_vectors")(embedding(*text, *seeds))
+
+    def spellings_of(text, name):
+        return keras.layers.Identity(name=f"{name}_spellings")(spelling(*text))
+
+    context_vectors = vectors_of(context, "context")
+    question_vectors = vectors_of(question, "question")
+    if mix:
+        context_vectors += mix(inputs["context_contextual"])
+        question_vectors += mix(inputs["question_contextual"])
+    if config.question_match:
+        spellings = spellings_of(context, "context"), spellings_of(question, "question")
+        context_vectors += match_projection(match(*spellings))
+        question_vectors += match_projection(match(*spellings[::-1]))
 
     return EmbeddedTexts(
         inputs,
-        context=embed(context, question, "context"),
-        question=embed(question, context, "question"),
+        context=context_vectors,
+        question=question_vectors,
         context_mask=mask_of(context[0]),
         question_mask=mask_of(question[0]),
     )
@@ -240,23 +249,64 @@ def word_embedding(model: "keras.Model") -> "keras.layers.Layer":
     return model.get_layer("embedding")
 
 
-def above_embedding(model: "keras.Model") -> "keras.Model":
-    """The same layers above that one.
+def word_side(model: "keras.Model") -> "keras.Model":
+    """What a word alone decides, as a model of its own.
 
     Args:
         model: a reading model on `embed_words`.
 
     Returns:
-        A model with the same outputs. Its inputs are a list: words, characters and
-        vectors of the context, then those of the question, `(batch, length, ...)` each.
+        A model of the inputs `folded`, rows of `InputEmbedding.fold`, `(batch, length,
+        width)`, `words` and `characters`. Its outputs are `vectors` and, where the
+        model compares texts, `spellings`: with `words`, the inputs of `above_words`.
     """
     import keras
 
-    inputs = []
+    from qanet.layers.input_embedding import Unfold
+
+    embedding = word_embedding(model)
+    spelling = model.input["context_characters"].shape[1:]
+    folded = keras.Input((None, embedding.folded_width), name="folded")
+    words = keras.Input((None,), dtype="int32", name="words")
+    characters = keras.Input(spelling, dtype="int32", name="characters")
+    outputs = {"vectors": Unfold(embedding, name="vectors")(folded, characters)}
+    if _compares_texts(model):
+        outputs["spellings"] = model.get_layer("spelling")(words, characters)
+    inputs = {"folded": folded, "words": words, "characters": characters}
+    return keras.Model(inputs, outputs)
+
+
+def above_words(model: "keras.Model") -> "keras.Model":
+    """The layers above what a word alone decides.
+
+    Args:
+        model: a reading model on `embed_words`.
+
+    Returns:
+        A model with the same outputs. Its inputs are, for both texts,
+        `{text}_words`, `{text}_characters`, `{text}_vectors` and, where the model
+        compares texts, `{text}_spellings`: `(batch, length, ...)` each.
+    """
+    import keras
+
+    columns = ["vectors", "spellings"] if _compares_texts(model) else ["vectors"]
+    tensors = {}
     for text in ("context", "question"):
-        inputs += [model.input[f"{text}_words"], model.input[f"{text}_characters"]]
-        inputs.append(model.get_layer(f"{text}_vectors").output)
-    return keras.Model(inputs, model.output)
+        for name in (f"{text}_words", f"{text}_characters"):
+            tensors[name] = model.input[name]
+        for name in (f"{text}_{column}" for column in columns):
+            tensors[name] = model.get_layer(name).output
+    above = keras.Model(list(tensors.values()), model.output)
+    # Keras wants the inputs of a model to be called as their keys are.
+    inputs = {
+        name: keras.Input(tensor.shape[1:], dtype=tensor.dtype, name=name)
+        for name, tensor in tensors.items()
+    }
+    return keras.Model(inputs, above(list(inputs.values())))
+
+
+def _compares_texts(model: "keras.Model") -> bool:
+    return any(layer.name == "spelling" for layer in model.layers)
 
 
 def word_flops(config: WordReaderConfig, sizes: EmbeddingSizes) -> int:

@@ -37,7 +37,7 @@ def test_export_writes_a_saved_model(loaded, tmp_path, capsys):
 def test_export_that_fails_leaves_nothing(
     loaded, refused, monkeypatch, tmp_path, format, exporter
 ):
-    def fail(reader, directory):
+    def fail(reader, directory, **settings):
         (directory / "half").write_text("written")
         raise UserError("the disk is full")
 

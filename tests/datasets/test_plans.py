@@ -319,12 +319,16 @@ def test_shapes_that_fill_no_batch_are_joined():
 @given(
     SIZES,
     st.integers(1, 9),
+    st.sampled_from([1.0, 1.25]),
 )
-def test_any_shape_reads_every_item_once_with_others_of_its_length(sizes, batch_size):
+def test_any_shape_reads_every_item_once_with_others_of_its_length(
+    sizes, batch_size, alike
+):
     lengths, question_lengths = (
         np.array(column) for column in zip(*sizes, strict=True)
     )
-    plan = plan_reading_any_shape(windows_of(*lengths), question_lengths, batch_size)
+    windows = windows_of(*lengths)
+    plan = plan_reading_any_shape(windows, question_lengths, batch_size, alike)
     assert sorted(items_of(plan)) == list(range(len(sizes)))
     for batch in plan:
         assert len(batch.items) <= batch_size
@@ -332,7 +336,7 @@ def test_any_shape_reads_every_item_once_with_others_of_its_length(sizes, batch_
         mine = lengths[batch.items]
         assert batch.context_length == max(1, mine.max())
         assert batch.question_length == max(1, question_lengths[batch.items].max())
-        assert mine.max() <= 1.25 * mine.min()
+        assert mine.max() <= alike * mine.min()
     # No two batches could have been one.
     for one, other in itertools.pairwise(plan):
         together = [*one.items, *other.items]
@@ -344,7 +348,7 @@ def test_any_shape_reads_every_item_once_with_others_of_its_length(sizes, batch_
         assert (
             len(together) > batch_size
             or pairs_of(joined) > READING_PAIRS
-            or lengths[together].max() > 1.25 * lengths[together].min()
+            or lengths[together].max() > alike * lengths[together].min()
         )
 
 

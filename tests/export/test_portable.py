@@ -8,6 +8,7 @@ import pytest
 from qanet.errors import UserError
 from qanet.export import portable
 from qanet.models.registry import MODELS
+from qanet.onnx_reader import load_export
 from qanet.run import TrainedModel, build_run_model
 from qanet.text.vocabulary import Vocabulary
 
@@ -71,19 +72,21 @@ def test_litert_gives_the_logits(exported, examples, tmp_path):
     check_vocabulary(tmp_path, exported)
 
 
-def test_onnx_gives_the_logits(exported, examples, tmp_path):
-    import onnxruntime
+@pytest.mark.parametrize(("bits", "tolerance"), [(16, 2e-3), (8, 0.1)])
+def test_onnx_gives_the_logits(exported, examples, tmp_path, bits, tolerance):
+    portable.export_onnx(exported, tmp_path, bits)
 
-    portable.export_onnx(exported, tmp_path)
-
-    session = onnxruntime.InferenceSession(
-        str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"]
-    )
+    export = load_export(tmp_path)
     for inputs in examples:
         several = {name: np.repeat(value, 2, axis=0) for name, value in inputs.items()}
-        names = [output.name for output in session.get_outputs()]
-        found = dict(zip(names, session.run(None, several), strict=True))
-        check(found, exported, several, 1e-4)
+        given = {}
+        for text in ("context", "question"):
+            table = {n: several[f"{text}_{n}"] for n in ("words", "characters")}
+            flat = {n: part.reshape(-1, *part.shape[2:]) for n, part in table.items()}
+            for name, column in export.vocabulary.columns_of(flat).items():
+                shape = (*table["words"].shape, *column.shape[1:])
+                given[f"{text}_{name}"] = column.reshape(shape)
+        check(export.predict(given), exported, several, tolerance)
     check_vocabulary(tmp_path, exported)
 
 

@@ -8,7 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from qanet.export.text_graph import Tokenizer, WordTable
-from qanet.layers.input_embedding import InputEmbedding
+from qanet.layers.input_embedding import InputEmbedding, Unfold
+from qanet.layers.text_match import Spelling
 from qanet.text.tokenizer import token_spans, tokenize
 from qanet.text.vocabulary import RESERVED, Vocabulary
 
@@ -44,6 +45,18 @@ def embedding():
     for weight in layer.weights:
         weight.assign(rng.uniform(-0.8, 0.8, weight.shape))
     return layer
+
+
+def word_table(embedding):
+    folded = keras.Input((None, embedding.folded_width), name="folded")
+    words = keras.Input((None,), dtype="int32", name="words")
+    characters = keras.Input((None, 5), dtype="int32", name="characters")
+    outputs = {
+        "vectors": Unfold(embedding)(folded, characters),
+        "spellings": Spelling(VOCABULARY.lowercase)(words, characters),
+    }
+    inputs = {"folded": folded, "words": words, "characters": characters}
+    return WordTable(VOCABULARY, embedding.fold(), keras.Model(inputs, outputs))
 
 
 @settings(max_examples=150, deadline=None)
@@ -96,34 +109,37 @@ def test_what_is_no_utf8_is_one_character_for_each_broken_sequence(tokenizer):
     ids=str,
 )
 def test_words_are_those_of_python(embedding, words):
-    graph = WordTable(VOCABULARY, embedding)
-
-    rows, characters, vectors = graph(tf.constant(words, tf.string))
+    columns = word_table(embedding)(tf.constant(words, tf.string))
 
     table = VOCABULARY.table(["", *words])
-    np.testing.assert_array_equal(rows, table["words"][1:])
-    np.testing.assert_array_equal(characters, table["characters"][1:])
-    expected = embedding(table["words"][None, 1:], table["characters"][None, 1:])[0]
-    assert vectors.shape == (len(words), 6)
-    np.testing.assert_allclose(vectors, expected, atol=1e-6)
+    rows, characters = table["words"][None, 1:], table["characters"][None, 1:]
+    np.testing.assert_array_equal(columns["words"], rows[0])
+    np.testing.assert_array_equal(columns["characters"], characters[0])
+    np.testing.assert_array_equal(
+        columns["spellings"], Spelling(VOCABULARY.lowercase)(rows, characters)[0]
+    )
+    assert columns["vectors"].shape == (len(words), 6)
+    np.testing.assert_allclose(
+        columns["vectors"], embedding(rows, characters)[0], atol=1e-6
+    )
 
 
 def test_no_words_have_no_vectors(embedding):
-    graph = WordTable(VOCABULARY, embedding)
+    columns = word_table(embedding)(tf.constant([], tf.string))
 
-    rows, characters, vectors = graph(tf.constant([], tf.string))
-
-    assert rows.shape == (0,)
-    assert characters.shape == (0, 5)
-    assert vectors.shape == (0, 6)
+    shapes = {name: tuple(column.shape) for name, column in columns.items()}
+    assert shapes == {
+        "words": (0,),
+        "characters": (0, 5),
+        "vectors": (0, 6),
+        "spellings": (0, 3),
+    }
 
 
 def test_only_unknown_words_pay_for_their_spelling_and_each_once(embedding):
-    graph = WordTable(VOCABULARY, embedding)
-    asked = []
-    graph.embedding = lambda rows, characters, training: (
-        asked.append(rows) or embedding(rows, characters)
-    )
+    graph = word_table(embedding)
+    asked, word_side = [], graph.word_side
+    graph.word_side = lambda inputs: asked.append(inputs["words"]) or word_side(inputs)
 
     graph(tf.constant(["Rome", "lamb", "oslo", "Oslo", "lamb", "Rome"]))
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from keras import ops
 
-from qanet.layers.text_match import TextMatch
+from qanet.layers.text_match import Spelling, TextMatch
 
 # Padding, unknown, then these; upper case has lower case where both are known.
 ALPHABET = ["", "?", *"aAbBcCdD"]
@@ -58,10 +58,13 @@ def expected(words, others):
     return np.array(result, "float32").reshape(-1, TextMatch.FEATURES)
 
 
+def spellings(words, length=LENGTH, lowercase=LOWERCASE):
+    return Spelling(lowercase)(*numbers(words, length))
+
+
 def features(words, others):
     """All padded to one length, so that JAX compiles once."""
-    text, other = numbers(words, LENGTH), numbers(others, LENGTH)
-    return ops.convert_to_numpy(TextMatch(LOWERCASE)(*text, *other))[0]
+    return ops.convert_to_numpy(TextMatch()(spellings(words), spellings(others)))[0]
 
 
 @settings(max_examples=200, deadline=None)
@@ -98,19 +101,23 @@ def test_terms_are_counted_in_their_own_text():
 
 
 def test_without_cases_letters_are_compared_as_they_are():
-    layer = TextMatch()
-    one, other = numbers(["abcab"], 1), numbers(["Abcab"], 1)
-    assert not ops.convert_to_numpy(layer(*one, *other)).any()
+    one, other = spellings(["abcab"], 1, ()), spellings(["Abcab"], 1, ())
+    assert not ops.convert_to_numpy(TextMatch()(one, other)).any()
+
+
+def test_padding_and_what_is_not_known_are_spelled_like_nothing():
+    found = ops.convert_to_numpy(spellings(["a", "c?", "b?"]))[0]
+    assert found.any(axis=-1).tolist() == [True, False, True, False, False, False]
 
 
 def test_round_trip(check_round_trip):
     text = numbers(["a", "abc"], 3)
-    check_round_trip(TextMatch(LOWERCASE), *text, *text)
+    check_round_trip(Spelling(LOWERCASE), *text)
+    check_round_trip(TextMatch(), spellings(["a"]), spellings(["a", "abc"]))
 
 
 def test_in_half_precision(mixed_bfloat16):
-    text = numbers(["a", "a"], 2)
-    output = TextMatch(LOWERCASE)(*text, *text)
+    output = TextMatch()(spellings(["a", "a"], 2), spellings(["a"], 2))
     assert keras.backend.standardize_dtype(output.dtype) == "bfloat16"
     output = ops.convert_to_numpy(ops.cast(output, "float32"))
     assert output[0, 0, :3].tolist() == [1, 1, 1]

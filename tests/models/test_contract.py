@@ -25,7 +25,7 @@ from made_training import train_on
 from qanet.config import TrainingConfig
 from qanet.layers.numerics import MASKED_LOGIT
 from qanet.models.registry import MODELS, build_model, forward_flops
-from qanet.models.words import above_embedding
+from qanet.models.words import above_words, word_embedding, word_side
 from qanet.training.learner import Learner, sum_of_losses
 from qanet.training.loss import span_loss
 
@@ -237,20 +237,27 @@ def test_a_stored_model_gives_the_same_logits(
     np.testing.assert_array_equal(logits(again, inputs), logits(model, inputs))
 
 
-def test_the_layers_above_the_embedding_are_a_model_of_their_own(
-    settings, sizes, examples
+@pytest.mark.parametrize("changes", [{}, {"highway_before_projection": False}])
+def test_what_a_word_decides_alone_may_be_computed_before(
+    settings, sizes, examples, randomise, changes
 ):
-    """An export looks known words' vectors up and goes on from there."""
+    """An export keeps a row for each word and goes on from there."""
     if sizes is not SIZES:
         pytest.skip("reads no words")
-    model = build_model(settings(), sizes)
+    model = build_model(settings(**changes), sizes)
+    randomise(model)
     inputs = batch(examples)
-    above, given = above_embedding(model), []
+    side, above = word_side(model), above_words(model)
+    folded = word_embedding(model).fold()
+    given = {}
     for text in ("context", "question"):
         words, characters = inputs[f"{text}_words"], inputs[f"{text}_characters"]
-        vectors = keras.Model(model.input, model.get_layer(f"{text}_vectors").output)
-        given += [*map(ops.convert_to_tensor, (words, characters)), vectors(inputs)]
-    np.testing.assert_allclose(logits(above, given), logits(model, inputs), atol=1e-6)
+        given[f"{text}_words"] = ops.convert_to_tensor(words)
+        given[f"{text}_characters"] = ops.convert_to_tensor(characters)
+        numbers = {"folded": folded[words], "words": words, "characters": characters}
+        for name, column in side(numbers).items():
+            given[f"{text}_{name}"] = column
+    np.testing.assert_allclose(logits(above, given), logits(model, inputs), atol=1e-5)
 
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="is for TensorFlow")

@@ -17,7 +17,7 @@ from made_models import (
 
 from qanet.config import load_preset
 from qanet.layers.encoder import EncoderStack
-from qanet.layers.text_match import TextMatch
+from qanet.layers.text_match import Spelling, TextMatch
 from qanet.models.qanet import QANetConfig, build_qanet
 from qanet.models.registry import build_model, forward_flops
 from qanet.models.words import EmbeddingSizes
@@ -96,7 +96,10 @@ def numpy_qanet(reference, weights, config, example):
         if config.embedding_norm:
             x = reference.layer_norm(x, reference.below(weights, "embedding/norm"))
         if config.question_match:
-            features = TextMatch()(*(array[None] for array in (*text, *other)))
+            spelled = [
+                Spelling()(*(array[None] for array in both)) for both in (text, other)
+            ]
+            features = TextMatch()(*spelled)
             features = ops.convert_to_numpy(features)[0]
             x = x + features @ weights["match_projection/kernel"]
         stack = config.embedding_encoder
