@@ -76,14 +76,18 @@ class Reader:
         self.limits = MODELS[config.model.name].limits
 
     @classmethod
-    def load(cls, run: str | os.PathLike) -> Self:
+    def load(cls, run: str | os.PathLike, threads: int = 0) -> Self:
         """The reader of a run directory, or of an ONNX export.
+
+        Args:
+            run: the directory.
+            threads: for an export, see `qanet.onnx_reader.load_export`.
 
         Raises:
             UserError: as `qanet.run.Run.load` and `qanet.onnx_reader.load_export` do.
         """
         if is_export(run):
-            return cls(*load_export(run), any_shape=True, unpadded=True)
+            return cls(*load_export(run, threads), any_shape=True, unpadded=True)
         return cls.of(Run(run).load())
 
     @classmethod

@@ -1,6 +1,7 @@
 """`python -m qanet serve`: readers behind HTTP."""
 
 import argparse
+import os
 import re
 import signal
 import socket
@@ -53,6 +54,14 @@ def add_parser(commands) -> None:
         metavar="N",
         help="the most questions that are read together (default: %(default)s)",
     )
+    parser.add_argument(
+        "--workers",
+        type=positive,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="threads that read at a time with an ONNX export; one reads with a run "
+        "directory, on all cores (default: as many as there are cores, %(default)s)",
+    )
     parser.set_defaults(command=_run)
 
 
@@ -76,7 +85,10 @@ def _run(options: argparse.Namespace) -> None:
         from qanet.serving.readers import Readers
         from qanet.serving.server import make_app
 
-        loaders = {name: partial(_load, path) for name, path in directories.items()}
+        loaders = {
+            name: partial(_load, path, options.workers)
+            for name, path in directories.items()
+        }
         readers = Readers(loaders, batch_size=options.batch_size)
         host, port = bound.getsockname()[:2]
         paths = ", ".join(map(str, directories.values()))
@@ -86,7 +98,7 @@ def _run(options: argparse.Namespace) -> None:
         make_server(make_app(readers), log.level).run(sockets=[bound])
 
 
-def _load(directory: Path):
+def _load(directory: Path, workers: int):
     """The reader of a directory, and its model where that explains answers."""
     from qanet.onnx_reader import is_export
     from qanet.reader import Reader
@@ -94,7 +106,8 @@ def _load(directory: Path):
     from qanet.serving.served import Loaded
 
     if is_export(directory):
-        return Loaded(Reader.load(directory))
+        # Each worker on one core: threads that share a batch wait for each other.
+        return Loaded(Reader.load(directory, threads=1), workers=workers)
     trained = Run(directory).load()
     return Loaded(Reader.of(trained, as_they_come=True), trained)
 

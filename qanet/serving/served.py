@@ -29,10 +29,12 @@ class Loaded(NamedTuple):
         reader: answers the questions.
         model: what the reader computes with, where that is at hand: if it offers its
             attention, answers are explained.
+        workers: threads that may use the reader at a time.
     """
 
     reader: Reader
     model: TrainedModel | None = None
+    workers: int = 1
 
 
 class Job(NamedTuple):
@@ -85,7 +87,12 @@ class ServedReader:
             self.explainer.explain(*ready)
         # A batch costs no more than a single request may.
         self._answering = Batcher(
-            self._read, batch_size, WAIT, lambda job: job.tokens, self.limits.tokens
+            self._read,
+            batch_size,
+            WAIT,
+            lambda job: job.tokens,
+            self.limits.tokens,
+            loaded.workers,
         )
         self._explaining = Batcher(self._explain_all, 1, 0.0)
 

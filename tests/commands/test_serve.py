@@ -120,7 +120,7 @@ class Version(Ready):
     def answer_many(self, pairs, *settings):
         return [[Answer(self.version, 0, 1, 1.0)] for _ in pairs]
 
-def load(directory):
+def load(directory, workers):
     version = Version()
     version.version = (directory / "version").read_text()
     if not version.version.isdecimal():
