@@ -74,12 +74,17 @@ class Batcher:
         return await asyncio.gather(*futures)
 
     async def _run(self) -> None:
-        loop = asyncio.get_running_loop()
         wait = 0.0
         while await self._something_waits():
-            batch = await self._next_batch(loop.time() + wait)
-            wait = self.wait if len(batch) > 1 else 0.0
-            await self._compute(batch)
+            several = await self._compute_next(wait)
+            wait = self.wait if several else 0.0
+
+    async def _compute_next(self, wait: float) -> bool:
+        """Whether there were several items; here, so that none of them is kept."""
+        deadline = asyncio.get_running_loop().time() + wait
+        batch = await self._next_batch(deadline)
+        await self._compute(batch)
+        return len(batch) > 1
 
     async def _something_waits(self, deadline: float | None = None) -> bool:
         """Whether there is an item, at the latest by the deadline or the end."""
