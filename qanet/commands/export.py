@@ -39,10 +39,10 @@ def add_parser(commands) -> None:
     parser.add_argument(
         "--word-bits",
         type=int,
-        choices=(16, 8),
+        choices=(16, 8, 4),
         default=16,
-        help="of each number of the table of words, in ONNX: 16 (the default) or, for "
-        "half the size, 8",
+        help="of each number of the table of words, in ONNX; with 8 or 4 the weights "
+        "have 16 in the place of 32 (default: %(default)s)",
     )
     parser.set_defaults(command=_run)
 
