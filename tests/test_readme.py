@@ -113,7 +113,7 @@ def test_the_packages_for_reading_are_those_of_the_whole_without_the_heavy_ones(
     light = {line for line in required if not line.startswith(training)}
     extras = SETUP["options.extras_require"]
     assert reading == light | listed(extras["serve"].split("\n"))
-    command = "pip install --no-deps . && pip install -r requirements-reading.txt"
+    command = "pip install -r requirements-reading.txt && pip install --no-deps ."
     assert f"    {command}\n" in README
 
 
