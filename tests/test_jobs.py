@@ -16,7 +16,10 @@ from qanet.config import load_preset
 ROOT = Path(__file__).parents[1]
 JOBS = ROOT / "jobs"
 # What a training from a packed data set does without.
-NOT_NEEDED = ("tensorflow", "tensorflow-datasets", "importlib_resources")
+NOT_NEEDED = (
+    *("tensorflow", "tensorflow-datasets", "importlib_resources"),
+    "onnxruntime",
+)
 
 
 def manifest_script():

@@ -4,9 +4,10 @@ import argparse
 import socket
 from pathlib import Path
 
-from qanet.commands.options import check_reader, load_backend, positive
+from qanet.commands.options import add_reader, check_reader, load_backend, positive
 from qanet.console import log, say
 from qanet.errors import UserError
+from qanet.shipped import shipped_reader
 
 
 def add_parser(commands) -> None:
@@ -16,9 +17,11 @@ def add_parser(commands) -> None:
         help="answer questions over HTTP",
         description="Answers questions over HTTP, and on a page to try it. "
         "Stopped by SIGTERM or Ctrl-C, it finishes what it has accepted.",
-        epilog="example:\n  python -m qanet serve --model runs/qanet-tiny",
+        epilog="examples:\n"
+        "  python -m qanet serve\n"
+        "  python -m qanet serve --model runs/qanet-tiny",
     )
-    parser.add_argument("--model", type=Path, required=True, metavar="RUN_DIR")
+    add_reader(parser)
     parser.add_argument(
         "--host",
         default="127.0.0.1",
@@ -50,6 +53,7 @@ def _run(options: argparse.Namespace) -> None:
             "the server needs fastapi and uvicorn: pip install 'qanet[serve]'"
         ) from None
     with _listening(options.host, options.port) as bound:
+        options.model = options.model or shipped_reader()
         check_reader(options.model)
         load_backend([options.model])
 

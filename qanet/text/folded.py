@@ -47,9 +47,10 @@ class FoldedTable(NamedTuple):
             bits: 16, half precision, or 8 or 4, integers with a scale for each
                 `GROUP` of them.
         """
+        largest = float(np.finfo(np.float16).max)
+        table = table.clip(-largest, largest)
         if bits == 16:
-            largest = np.finfo(np.float16).max
-            return cls(table.clip(-largest, largest).astype(np.float16))
+            return cls(table.astype(np.float16))
         width = table.shape[1]
         groups = table.reshape(len(table), -1, GROUP if width % GROUP == 0 else width)
         most = 2 ** (bits - 1) - 1
