@@ -32,7 +32,7 @@ def test_export_writes_a_saved_model(loaded, tmp_path, capsys):
 def test_export_brings_its_card_and_checksums(
     loaded, tiny_files, monkeypatch, tmp_path, capsys
 ):
-    def write(trained, directory):
+    def write(trained, directory, **settings):
         config = trained.config.model_dump(mode="json")
         (directory / "network").write_text(json.dumps(config))
 
