@@ -102,7 +102,7 @@ def make_app(
         # Here, so that a reader of other logits needs no Keras.
         from qanet.serving.explanation import Explainer
 
-        explainer = Explainer(model)
+        explainer = Explainer.of(model)
 
     def explain_all(jobs):
         return [explainer.explain(*job) for job in jobs]
