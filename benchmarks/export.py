@@ -9,7 +9,8 @@
         [--output benchmarks/results/export-processes.json]
 
 `parity` answers a data set with the reader and with its SavedModel and counts equal
-answers; with the LiteRT files and with ONNX it compares logits and scores. `latency`
+answers; with the LiteRT files and with ONNX (words in 16 and in 8 bits) it compares
+logits and scores. `latency`
 times one question on 150 and on 400 tokens in each form, and an encoder of the size of
 BERT-base beside them (random weights; needs PyTorch, else it is left out). `processes`
 tells time and memory of a process that loads one form, answers one question and ends;
@@ -379,7 +380,7 @@ def processes(options: argparse.Namespace) -> dict:
         result = {"cores": os.cpu_count(), "book_characters": BOOK_CHARACTERS}
         for form, path in {"keras": made.directory, **paths}.items():
             # Of the network alone a program splits the text.
-            asked = texts if form in ("keras", "saved_model") else ("passage",)
+            asked = ("passage",) if form.startswith("litert") else texts
             result[form] = {
                 name: _process(form, path, Path(temporary) / name) for name in asked
             }
@@ -411,13 +412,14 @@ def first(options: argparse.Namespace) -> float:
         saved_model(options.path)([text], [QUESTION])
     elif options.form == "keras":
         reader_of(load(options.path)).answer(QUESTION, text)
+    elif options.form.startswith("onnx"):
+        Reader.load(options.path).answer(QUESTION, text)
     else:
-        predict = onnx if options.form == "onnx" else litert
         inputs = {}
         for name, length in (("context", 150), ("question", 10)):
             inputs[f"{name}_words"] = np.ones((1, length), np.int32)
             inputs[f"{name}_characters"] = np.ones((1, length, 16), np.int32)
-        predict(options.path)(inputs)
+        litert(options.path)(inputs)
     # Not getrusage: its peak is that of the process which started this one.
     status = Path("/proc/self/status").read_text()
     return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) / 1024

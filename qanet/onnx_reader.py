@@ -143,6 +143,8 @@ class _Network:
             ) from None
         settings = onnxruntime.SessionOptions()
         settings.intra_op_num_threads = threads
+        # It would keep a plan of the memory for each shape, of which there are many.
+        settings.enable_mem_pattern = False
         try:
             self.session = onnxruntime.InferenceSession(
                 str(path), settings, providers=["CPUExecutionProvider"]

@@ -6,12 +6,14 @@ The command line, the evaluation and the training all read through this class.
 import itertools
 import os
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Self
 
 import numpy as np
 
+from qanet import shipped
 from qanet.config import Config
-from qanet.console import progress_bar
+from qanet.console import log, progress_bar
 from qanet.datasets.batches import BatchMaker, reading_maker
 from qanet.datasets.features import Features, build_features
 from qanet.datasets.plans import (
@@ -76,16 +78,21 @@ class Reader:
         self.limits = MODELS[config.model.name].limits
 
     @classmethod
-    def load(cls, run: str | os.PathLike, threads: int = 0) -> Self:
+    def load(cls, run: str | os.PathLike | None = None, threads: int = 0) -> Self:
         """The reader of a run directory, or of an ONNX export.
 
         Args:
-            run: the directory.
+            run: the directory; by default that of the reader that is part of the
+                package, which is logged.
             threads: for an export, see `qanet.onnx_reader.load_export`.
 
         Raises:
-            UserError: as `qanet.run.Run.load` and `qanet.onnx_reader.load_export` do.
+            UserError: as `qanet.run.Run.load`, `qanet.onnx_reader.load_export` and
+                `qanet.shipped.shipped_reader` do.
         """
+        run = shipped.shipped_reader() if run is None else Path(run)
+        if run == shipped.SHIPPED:
+            log.info("reader: %s, which is part of the package", run.name)
         if is_export(run):
             return cls(*load_export(run, threads), any_shape=True, unpadded=True)
         return cls.of(Run(run).load())

@@ -97,7 +97,7 @@ def test_attention_between_the_texts_explains_the_answer(run):
     from qanet.serving.explanation import Explainer
 
     trained = run.load()
-    told = Explainer(trained).explain(QUESTION, CONTEXT)
+    told = Explainer.of(trained).explain(QUESTION, CONTEXT)
     pieces, spans = trained.vocabulary.tokens(CONTEXT)
     assert told.passage_tokens == [list(span) for span in spans]
     attention = np.array(told.attention)

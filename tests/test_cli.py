@@ -48,12 +48,12 @@ def test_help_waits_for_nothing_heavy(door, command):
     ("command", "arguments"),
     [
         (cli.train, ["--no-such-option"]),
-        (cli.evaluate, ["--data", "dev.json"]),
         (cli.evaluate, ["--model", "run"]),
         (cli.evaluate, ["--model", "a", "--predictions", "b", "--data", "c"]),
         (cli.main, []),
         (cli.main, ["no-such-command"]),
-        (cli.main, ["answer", "--question", "Who?"]),
+        (cli.main, ["teach", "--train", "sample", "--output", "teacher.npz"]),
+        (cli.main, ["filter", "--input", "train.json", "--output", "kept.json"]),
         (
             cli.main,
             "answer --model a --context-file b --question c --top-k 0".split(),

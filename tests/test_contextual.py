@@ -76,7 +76,7 @@ def test_its_answers_depend_on_the_vectors(run, monkeypatch):
 def test_it_explains_its_answers(run):
     from qanet.serving.explanation import Explainer
 
-    told = Explainer(run.load()).explain(QUESTION, CONTEXT)
+    told = Explainer.of(run.load()).explain(QUESTION, CONTEXT)
     assert sum(told.start) == pytest.approx(1, abs=0.01)
 
 

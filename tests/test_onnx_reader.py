@@ -1,12 +1,16 @@
 """Tests of qanet.onnx_reader: answers are those of Keras, without Keras."""
 
 import json
+import re
 import shutil
+import subprocess
 import sys
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from tiny_runs import BLOCKING, ROOT
 
 from qanet.errors import UserError
 from qanet.export import portable
@@ -21,7 +25,10 @@ PAIRS = [
     ("Who lives? " * 30, "word " * 1200),
 ]
 # What it takes to compute with a model, but for ONNX Runtime.
-HEAVY = ("tensorflow", "keras", "jax", "torch", "tensorflow_datasets", "h5py")
+HEAVY = (
+    *("tensorflow", "keras", "jax", "torch", "tensorflow_datasets", "h5py"),
+    *("tensorboardX", "importlib_resources", "tf2onnx", "onnx"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +81,30 @@ def test_neither_keras_nor_tensorflow_is_needed(
     )
     assert evaluated.returncode == 0, evaluated.stderr
     assert json.loads(evaluated.stdout.splitlines()[-1])["total"] == 10
+
+
+def test_the_server_needs_neither(export, doubting_reader):
+    command = [sys.executable, "-c", BLOCKING, ",".join(HEAVY), "-m", "qanet", "serve"]
+    with subprocess.Popen(
+        [*command, "--model", str(export), "--port", "0"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        try:
+            (address,) = re.findall(r"http://\S+", process.stdout.readline())
+            asked = {"questions": [QUESTION], "passages": [CONTEXT]}
+            request = urllib.request.Request(
+                f"{address}/v1/answer",
+                json.dumps(asked).encode(),
+                {"Content-Type": "application/json"},
+            )
+            with urllib.request.urlopen(request, timeout=60) as response:
+                ((answer,),) = json.load(response)["answers"]
+        finally:
+            process.kill()
+    assert answer["text"] == doubting_reader.answer(QUESTION, CONTEXT).text
 
 
 @pytest.fixture

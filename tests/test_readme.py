@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from qanet import cli
+from qanet import cli, shipped
 from qanet.commands.settings import tables
 from qanet.config import Config, preset_names
 from qanet.models.registry import MODELS
@@ -55,14 +55,13 @@ def test_the_page_of_settings_is_what_the_command_prints():
 def test_the_example_of_a_question_works_as_it_stands(
     trained, trained_reader, tmp_path, monkeypatch, capsys
 ):
-    section = README.split("\n## Ask\n\n")[1].split("\n\n")[0]
+    section = README.split("\nThen, without a network:\n\n")[1].split("\n\n")[0]
     lines = [line.removeprefix("    ") for line in section.splitlines()]
     command = lines.index(next(line for line in lines if line.startswith("python ")))
     monkeypatch.chdir(tmp_path)
     subprocess.run(["bash", "-c", "\n".join(lines[:command])], check=True)
     # The reader is another one, which is there already.
-    Path("runs").mkdir()
-    Path("runs/qanet-tiny").symlink_to(trained.directory)
+    monkeypatch.setattr(shipped, "SHIPPED", trained.directory)
     monkeypatch.setattr(Reader, "load", lambda run: trained_reader)
     python, m, package, *arguments = shlex.split(
         "\n".join(lines[command:]).replace("\\\n", "")
@@ -101,6 +100,21 @@ def test_the_installation_without_tensorflow_has_all_other_packages():
     # The last is what tensorflow-datasets wants.
     tensorflow = {"tensorflow", "tensorflow-datasets", "importlib_resources"}
     assert set(line.split()) == (names - tensorflow) | {"jax"}
+
+
+def test_the_packages_for_reading_are_those_of_the_whole_without_the_heavy_ones():
+    def listed(lines):
+        return {line for line in lines if line and not line.startswith("#")}
+
+    reading = listed((ROOT / "requirements-reading.txt").read_text("utf-8").split("\n"))
+    required = listed(SETUP["options"]["install_requires"].split("\n"))
+    # What trains, and reads what training wrote. The tests of reading do without.
+    training = ("h5py", "importlib_resources", "keras", "tensor")
+    light = {line for line in required if not line.startswith(training)}
+    extras = SETUP["options.extras_require"]
+    assert reading == light | listed(extras["serve"].split("\n"))
+    command = "pip install -r requirements-reading.txt && pip install --no-deps ."
+    assert f"    {command}\n" in README
 
 
 def test_linked_files_exist():

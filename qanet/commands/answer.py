@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 from qanet.commands.options import (
     NO_ANSWER,
+    add_reader,
     check_file,
     check_reader,
     load_backend,
@@ -20,6 +21,7 @@ from qanet.commands.options import (
 )
 from qanet.console import is_verbose, log, progress_bar, say
 from qanet.errors import UserError, reading_text
+from qanet.shipped import shipped_reader
 
 
 def add_parser(commands) -> None:
@@ -30,13 +32,13 @@ def add_parser(commands) -> None:
         description="Answers a question on a text of any length, or with --input many "
         "questions, as they come. What it is doing is said where standard error is a "
         "terminal, or with --verbose.",
-        epilog="example:\n"
-        "  python -m qanet answer --model runs/qanet-tiny \\\n"
-        '      --context-file passage.txt --question "Who built it?" --top-k 3\n'
+        epilog="examples:\n"
+        '  python -m qanet answer --question "Who built it?" \\\n'
+        "      --context-file passage.txt --top-k 3\n"
         "  python -m qanet answer --model runs/qanet-tiny --input questions.jsonl \\\n"
         "      --output answers.jsonl",
     )
-    parser.add_argument("--model", type=Path, required=True, metavar="RUN_DIR")
+    add_reader(parser)
     parser.add_argument(
         "--context-file",
         metavar="FILE",
@@ -82,6 +84,7 @@ def _answer_one(options: argparse.Namespace) -> None:
         raise UserError("--output goes with --input")
     context = _read_text(options.context_file)
     _check_texts(options, context)
+    options.model = options.model or shipped_reader()
     check_reader(options.model)
     reader = _load(options.model)
     (answers,) = reader.answer_many(
@@ -110,6 +113,7 @@ def _answer_many(options: argparse.Namespace) -> None:
                 f"--output {output}: is there already; remove it or give another"
             )
         check_file(output)
+    options.model = options.model or shipped_reader()
     check_reader(options.model)
     with contextlib.ExitStack() as stack:
         if options.input == "-":

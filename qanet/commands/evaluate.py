@@ -7,6 +7,7 @@ from pathlib import Path
 from qanet.commands.options import check_directory, check_reader, load_backend
 from qanet.console import log, say
 from qanet.errors import UserError
+from qanet.shipped import shipped_reader
 
 
 def add_parser(commands, prog: str | None = None) -> None:
@@ -18,16 +19,18 @@ def add_parser(commands, prog: str | None = None) -> None:
         description="Reads a data set with a trained reader, or takes predictions "
         "from a file, and prints the official exact match and F1 as one line of JSON.",
         epilog="examples:\n"
+        "  python evaluate.py --data dev-v1.1.json\n"
         "  python evaluate.py --model runs/qanet-tiny --data sample\n"
         "  python evaluate.py --predictions predictions.json --data dev-v1.1.json",
     )
-    source = parser.add_mutually_exclusive_group(required=True)
+    source = parser.add_mutually_exclusive_group()
     source.add_argument(
         "--model",
         type=Path,
         nargs="+",
         metavar="RUN_DIR",
-        help="directory that train.py made; the probabilities of several are averaged",
+        help="directory that train.py made, or an ONNX export; the probabilities of "
+        "several are averaged (default: the reader that is part of the package)",
     )
     source.add_argument(
         "--predictions",
@@ -48,9 +51,9 @@ def add_parser(commands, prog: str | None = None) -> None:
         metavar="DIR",
         help="where predictions.json, nbest.json, metrics.json and, for readers that "
         "know it, the probabilities of no answer, na_prob.json, go (default: "
-        "evaluation/DATA in the run directory, with the name of the data); of several "
-        "readers it must be given; with --predictions, where the report goes (default: "
-        "beside the predictions)",
+        "evaluation/DATA in the run directory, or without --model in the working "
+        "directory, with the name of the data); of several readers it must be given; "
+        "with --predictions, where the report goes (default: beside the predictions)",
     )
     parser.add_argument(
         "--report",
@@ -72,6 +75,7 @@ def run(options: argparse.Namespace) -> None:
         examples, predictions, metrics = _take(options, output)
     else:
         output = options.output or _default_output(options)
+        options.model = options.model or [shipped_reader()]
         examples, predictions, metrics = _read(options, output)
     if options.report:
         _report(examples, predictions, output)
@@ -80,6 +84,9 @@ def run(options: argparse.Namespace) -> None:
 
 def _default_output(options: argparse.Namespace) -> Path:
     """A directory of the run's; that of several runs would be nobody's."""
+    if options.model is None:
+        # The package is not to be written into.
+        return Path("evaluation") / _name(options.data)
     if len(options.model) > 1:
         raise UserError("--model: of several readers, say where to write with --output")
     return options.model[0] / "evaluation" / _name(options.data)

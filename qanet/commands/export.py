@@ -5,6 +5,7 @@ import contextlib
 import logging
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -26,7 +27,7 @@ def add_parser(commands) -> None:
         "export",
         help="write a trained reader as SavedModel, LiteRT or ONNX",
         description="Writes a trained reader in a form that needs nothing of this "
-        f"package. {formats}.",
+        f"package, with a model card (README.md) and checksums. {formats}.",
         epilog="example:\n"
         "  python -m qanet export --model runs/qanet-tiny --format saved_model \\\n"
         "      --output reader/1",
@@ -39,10 +40,17 @@ def add_parser(commands) -> None:
     parser.add_argument(
         "--word-bits",
         type=int,
-        choices=(16, 8),
+        choices=(16, 8, 4),
         default=16,
-        help="of each number of the table of words, in ONNX: 16 (the default) or, for "
-        "half the size, 8",
+        help="of each number of the table of words, in ONNX; with 8 or 4 the weights "
+        "have 16 in the place of 32 (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--card",
+        type=Path,
+        metavar="FILE.yaml",
+        help="what the model card is to state that the run does not know, such as the "
+        "licence and the hardware; docs/export.md lists it",
     )
     parser.set_defaults(command=_run)
 
@@ -53,10 +61,16 @@ def _run(options: argparse.Namespace) -> None:
     check_directory(options.output)
     check_reader(options.model)
 
+    from qanet.export.card import CARD_FILE, model_card, read_facts
+    from qanet.export.checksums import write_checksums
+    from qanet.export.places import without_places
+    from qanet.files import write_text
     from qanet.models.registry import MODELS, contextual_of
     from qanet.run import Run
 
-    settings = Run(options.model).load_config().model
+    run = Run(options.model)
+    card = model_card(run, read_facts(options.card))
+    settings = run.load_config().model
     name = settings.name
     if options.format == "saved_model" and MODELS[name].text != "words":
         raise UserError(
@@ -78,7 +92,8 @@ def _run(options: argparse.Namespace) -> None:
             "set KERAS_BACKEND=tensorflow"
         )
     # Whatever it was trained in: the runtimes of devices have no bfloat16.
-    trained = Run(options.model).load(precision="float32")
+    trained = run.load(precision="float32")
+    trained = replace(trained, config=without_places(trained.config))
     try:
         options.output.parent.mkdir(parents=True, exist_ok=True)
         # Whole or not at all: made beside its place, then renamed.
@@ -87,6 +102,8 @@ def _run(options: argparse.Namespace) -> None:
             made.mkdir()
             with _quiet_converters():
                 _exporter(options)(trained, made)
+            write_text(made / CARD_FILE, card)
+            write_checksums(made)
             made.rename(options.output)
     except OSError as error:
         raise UserError(

@@ -144,6 +144,17 @@ def _check_place(directory: Path, option: str) -> None:
         ) from None
 
 
+def add_reader(parser: argparse.ArgumentParser) -> None:
+    """Adds `--model`, which is `None` where the reader of the package is wanted."""
+    parser.add_argument(
+        "--model",
+        type=Path,
+        metavar="RUN_DIR",
+        help="directory that train.py made, or an ONNX export (default: the reader "
+        "that is part of the package)",
+    )
+
+
 def add_readers(parser: argparse.ArgumentParser) -> None:
     """Adds `--model`, one reader or several."""
     parser.add_argument(

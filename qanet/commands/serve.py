@@ -12,6 +12,7 @@ from pathlib import Path
 from qanet.commands.options import check_reader, load_backend, positive
 from qanet.console import log, say
 from qanet.errors import UserError
+from qanet.shipped import shipped_reader
 
 
 def add_parser(commands) -> None:
@@ -23,6 +24,7 @@ def add_parser(commands) -> None:
         "Stopped by SIGTERM or Ctrl-C, it finishes what it has accepted. On SIGHUP it "
         "loads all readers anew, and answers meanwhile.",
         epilog="examples:\n"
+        "  python -m qanet serve\n"
         "  python -m qanet serve --model runs/qanet-tiny\n"
         "  python -m qanet serve --model small=runs/qanet-small large=runs/qanet",
     )
@@ -30,10 +32,10 @@ def add_parser(commands) -> None:
         "--model",
         type=_named,
         nargs="+",
-        required=True,
         metavar="[NAME=]DIR",
-        help="directory that train.py made, or an ONNX export; of several, requests "
-        "name one, by default the first; without NAME it is called as its directory",
+        help="directory that train.py made, or an ONNX export (default: the reader "
+        "that is part of the package); of several, requests name one, by default the "
+        "first; without NAME it is called as its directory",
     )
     parser.add_argument(
         "--host",
@@ -75,8 +77,8 @@ def _run(options: argparse.Namespace) -> None:
             "the server needs fastapi, prometheus-client and uvicorn: "
             "pip install 'qanet[serve]'"
         ) from None
-    directories = _by_name(options.model)
     with _listening(options.host, options.port) as bound:
+        directories = _by_name(options.model or [_named(str(shipped_reader()))])
         for directory in directories.values():
             check_reader(directory)
         load_backend([*directories.values()])

@@ -16,11 +16,16 @@ class Graph:
 
     Tensors are named: the methods take the names of tensors and return that of the
     result.
+
+    Args:
+        half: store floats in half precision. They are computed with in single.
     """
 
-    def __init__(self):
+    def __init__(self, half: bool = False):
+        self.half = half
         self._nodes: list[onnx.NodeProto] = []
-        self._constants: dict[bytes, onnx.TensorProto] = {}
+        self._constants: list[onnx.TensorProto] = []
+        self._names: dict[bytes, str] = {}
         self._inputs: list[onnx.ValueInfoProto] = []
 
     def input(self, name: str, dtype: str, shape: Sequence[int | str]) -> str:
@@ -42,14 +47,18 @@ class Graph:
             values: what NumPy makes an array of; floats become single precision.
         """
         array = np.asarray(values)
-        if array.dtype.kind == "f":
-            array = array.astype(np.float32)
+        is_float = array.dtype.kind == "f"
+        if is_float:
+            array = array.astype(np.float16 if self.half else np.float32)
         key = repr((array.dtype.str, array.shape)).encode() + array.tobytes()
-        if key not in self._constants:
+        if key not in self._names:
             name = f"constant_{len(self._constants)}"
             array = np.ascontiguousarray(array).reshape(array.shape)
-            self._constants[key] = numpy_helper.from_array(array, name)
-        return self._constants[key].name
+            self._constants.append(numpy_helper.from_array(array, name))
+            if is_float and self.half:
+                name = self.add("Cast", name, to=onnx.TensorProto.FLOAT)
+            self._names[key] = name
+        return self._names[key]
 
     def add(self, operator: str, *inputs: str, **attributes) -> str:
         """An operation with one result.
@@ -84,7 +93,7 @@ class Graph:
                 )
                 for name in outputs
             ],
-            list(self._constants.values()),
+            self._constants,
         )
         model = helper.make_model(
             graph,

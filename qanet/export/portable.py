@@ -52,7 +52,8 @@ def export_onnx(trained: TrainedModel, directory: Path, bits: int = 16) -> None:
     Args:
         trained: the model.
         directory: where to write.
-        bits: of each number of the word table, 16 or 8, see `FoldedTable`.
+        bits: of each number of the word table, see `FoldedTable`; below 16 the weights
+            of a network that is written here are stored in half precision.
 
     Raises:
         UserError: the library that converts to ONNX is not installed, or a part of the
@@ -74,7 +75,8 @@ def export_onnx(trained: TrainedModel, directory: Path, bits: int = 16) -> None:
             path: keras.ops.convert_to_numpy(variable)
             for path, variable in saved_variables(model).items()
         }
-        data = qanet_graph(settings, weights, trained.config.data.no_answer)
+        no_answer = trained.config.data.no_answer
+        data = qanet_graph(settings, weights, no_answer, half=bits < 16)
         write_file(network, lambda file: onnx.save(data, file))
     elif MODELS[settings.name].text == "words":
         _trace(above_words(model), network)

@@ -25,7 +25,10 @@ def is_written(config: QANetConfig) -> bool:
 
 
 def qanet_graph(
-    config: QANetConfig, weights: Mapping[str, np.ndarray], no_answer: bool
+    config: QANetConfig,
+    weights: Mapping[str, np.ndarray],
+    no_answer: bool,
+    half: bool = False,
 ) -> onnx.ModelProto:
     """The network above what a word alone decides.
 
@@ -36,6 +39,7 @@ def qanet_graph(
         config: settings that `is_written` knows.
         weights: the model's variables by path.
         no_answer: whether it has a logit of "no answer".
+        half: store the weights in half precision.
 
     Returns:
         A model with inputs of those of `qanet.models.words.above_words`: vectors and,
@@ -43,7 +47,7 @@ def qanet_graph(
         outputs are `start_logits`, `end_logits` and `attention`, float32 `(batch,
         context_length, question_length)`.
     """
-    graph = Graph()
+    graph = Graph(half)
     layers = _Layers(graph, config, weights)
 
     def text(name):

@@ -1,8 +1,8 @@
 """What an answer comes from: probabilities of its ends, and attention."""
 
 from dataclasses import dataclass
+from typing import Self
 
-import keras
 import numpy as np
 
 from qanet.datasets.batches import reading_maker
@@ -10,9 +10,11 @@ from qanet.datasets.features import build_features
 from qanet.datasets.plans import plan_reading_any_shape
 from qanet.datasets.squad import Example
 from qanet.datasets.windows import reading_windows
-from qanet.models.prediction import any_shape
+from qanet.models.limits import ReadingLimits
 from qanet.models.registry import MODELS
+from qanet.reader import Predict
 from qanet.run import TrainedModel
+from qanet.text.encoders import TextEncoder
 
 # Digits that are told of a probability.
 DIGITS = 4
@@ -38,19 +40,35 @@ class Explanation:
 
 
 class Explainer:
-    """Explains the answers of a trained model.
+    """Explains the answers of a reader.
 
     Args:
-        trained: the model, which offers its attention.
+        predict: computes logits and `attention`, float `(batch, context_length,
+            question_length)`, from a batch of any shape.
+        vocabulary: the reader's.
+        limits: how long texts it reads.
     """
 
-    def __init__(self, trained: TrainedModel):
-        self.vocabulary = trained.vocabulary
+    def __init__(
+        self, predict: Predict, vocabulary: TextEncoder, limits: ReadingLimits
+    ):
+        self.predict = predict
+        self.vocabulary = vocabulary
+        self.limits = limits
+
+    @classmethod
+    def of(cls, trained: TrainedModel) -> Self:
+        """Explains the answers of a trained model, which offers its attention."""
+        # Here, so that a reader of other logits needs no Keras.
+        import keras
+
+        from qanet.models.prediction import any_shape
+
         model, entry = trained.model, MODELS[trained.config.model.name]
-        self.limits = entry.limits
         attention = {"attention": entry.attention(model)}
         model = keras.Model(model.input, model.output | attention)
-        self.predict = any_shape(model) or model.predict_on_batch
+        predict = any_shape(model) or model.predict_on_batch
+        return cls(predict, trained.vocabulary, entry.limits)
 
     def explain(self, question: str, passage: str) -> Explanation:
         """Explains the answer to one question.

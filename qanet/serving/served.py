@@ -9,6 +9,7 @@ from qanet.models.registry import MODELS
 from qanet.reader import Reader
 from qanet.run import TrainedModel
 from qanet.serving.batching import Batcher
+from qanet.serving.explanation import Explainer
 from qanet.serving.limits import (
     Limits,
     check_explained,
@@ -76,10 +77,7 @@ class ServedReader:
         )
         self.explainer = None
         if self.model and MODELS[self.model.config.model.name].attention:
-            # Here, so that a reader of other logits needs no Keras.
-            from qanet.serving.explanation import Explainer
-
-            self.explainer = Explainer(self.model)
+            self.explainer = Explainer.of(self.model)
         # The first question compiles; no client should wait for that.
         ready = "Is it ready?", "It is ready."
         self.reader.answer(*ready)

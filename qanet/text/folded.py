@@ -19,6 +19,8 @@ from qanet.text.vocabulary import Vocabulary
 TABLE_FILE = "word_table.npy"
 SCALES_FILE = "word_scales.npy"
 
+# Numbers of a row that have a scale in common.
+GROUP = 32
 # Words whose columns are computed at once.
 CHUNK = 1024
 
@@ -27,8 +29,10 @@ class FoldedTable(NamedTuple):
     """A row for each word of a vocabulary.
 
     Attributes:
-        rows: `(words, width)`, float16, or int8 where there are scales.
-        scales: float32 `(words, 1)`, factors of the rows; `None` without.
+        rows: float16 or int8 `(words, width)`, or uint8 `(words, width / 2)`, two
+            integers of 4 bits each.
+        scales: float16 `(words, groups)`, factors of the integers of a row's parts;
+            `None` where the rows are floats.
     """
 
     rows: np.ndarray
@@ -39,21 +43,38 @@ class FoldedTable(NamedTuple):
         """A table in few bits.
 
         Args:
-            table: float `(words, width)`.
-            bits: 16, half precision, or 8, integers with a scale a row.
+            table: float `(words, width)`, of even width.
+            bits: 16, half precision, or 8 or 4, integers with a scale for each
+                `GROUP` of them.
         """
+        largest = float(np.finfo(np.float16).max)
+        table = table.clip(-largest, largest)
         if bits == 16:
-            largest = np.finfo(np.float16).max
-            return cls(table.clip(-largest, largest).astype(np.float16))
-        largest = np.abs(table).max(axis=1, keepdims=True, initial=0.0)
-        # A row of zeros stays one.
-        scales = np.where(largest > 0.0, largest / 127.0, 1.0).astype(np.float32)
-        return cls(np.rint(table / scales).astype(np.int8), scales)
+            return cls(table.astype(np.float16))
+        width = table.shape[1]
+        groups = table.reshape(len(table), -1, GROUP if width % GROUP == 0 else width)
+        most = 2 ** (bits - 1) - 1
+        scales = (np.abs(groups).max(axis=2) / most).astype(np.float16)
+        # A group of zeros stays one.
+        scales[scales == 0.0] = 1.0
+        integers = np.rint(groups / scales[:, :, None].astype(np.float32))
+        integers = integers.clip(-most, most).reshape(table.shape).astype(np.int8)
+        if bits == 4:
+            shifted = (integers + 8).astype(np.uint8)
+            return cls(shifted[:, 0::2] | shifted[:, 1::2] << 4, scales)
+        return cls(integers, scales)
 
     def look_up(self, numbers: np.ndarray) -> np.ndarray:
         """Rows, float32 `(numbers, width)`."""
-        found = self.rows[numbers].astype(np.float32)
-        return found if self.scales is None else found * self.scales[numbers]
+        found = self.rows[numbers]
+        if self.scales is None:
+            return found.astype(np.float32)
+        if found.dtype == np.uint8:
+            pairs = np.stack([found & 15, found >> 4], axis=-1)
+            found = pairs.reshape(len(found), -1).astype(np.int8) - 8
+        scales = self.scales[numbers].astype(np.float32)
+        groups = found.reshape(*scales.shape, -1) * scales[:, :, None]
+        return groups.reshape(found.shape)
 
     def save(self, directory: Path) -> None:
         """Writes it into a directory."""
@@ -77,7 +98,10 @@ class FoldedTable(NamedTuple):
         if rows.dtype == np.float16:
             return cls(rows)
         scales = _map(directory / SCALES_FILE, words)
-        if rows.dtype != np.int8 or scales.dtype != np.float32 or scales.shape[1] != 1:
+        integers = rows.dtype in (np.int8, np.uint8)
+        width = rows.shape[1] * (2 if rows.dtype == np.uint8 else 1)
+        fits = scales.dtype == np.float16 and width % max(1, scales.shape[1]) == 0
+        if not integers or not fits:
             raise UserError(
                 f"{directory / TABLE_FILE}: not a table of words; export it anew"
             )

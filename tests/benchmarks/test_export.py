@@ -55,7 +55,9 @@ def script(monkeypatch, trained_model, trained_reader, tmp_path):
     networks = dict.fromkeys(
         ("litert", "litert_int8"), lambda path: trained_reader.predict
     )
-    monkeypatch.setitem(names, "NETWORKS", networks | {"onnx": other, "onnx_int8": other})
+    monkeypatch.setitem(
+        names, "NETWORKS", networks | {"onnx": other, "onnx_int8": other}
+    )
     monkeypatch.setitem(names, "saved_model", strings)
     return names
 

@@ -1,5 +1,7 @@
 """Tests of qanet.commands.export."""
 
+import hashlib
+import json
 import logging
 
 import keras
@@ -24,6 +26,38 @@ def test_export_writes_a_saved_model(loaded, tmp_path, capsys):
     assert [path.name for path in output.parent.iterdir()] == ["1"]
     signatures = tf.saved_model.load(output).signatures
     assert set(signatures) == {"serving_default", "tensors"}
+    assert {"README.md", "SHA256SUMS"} < {path.name for path in output.iterdir()}
+
+
+def test_export_brings_its_card_and_checksums(
+    loaded, tiny_files, monkeypatch, tmp_path, capsys
+):
+    def write(trained, directory, **settings):
+        config = trained.config.model_dump(mode="json")
+        (directory / "network").write_text(json.dumps(config))
+
+    monkeypatch.setattr("qanet.export.portable.export_onnx", write)
+    facts, output = tmp_path / "card.yaml", tmp_path / "1"
+    facts.write_text("name: Zoë’s reader", "utf-8")
+    cli.main(arguments(output, "--format", "onnx", "--card", str(facts)))
+    files = {path.name: path.read_bytes() for path in output.iterdir()}
+    assert files["README.md"].decode().startswith("# Zoë’s reader\n")
+    sums = files.pop("SHA256SUMS").decode().splitlines()
+    assert sums == [
+        f"{hashlib.sha256(files[name]).hexdigest()}  {name}" for name in sorted(files)
+    ]
+    # Where the data lay is not told to whom the reader is given.
+    place = str(tiny_files.dev.parent).encode()
+    assert not [name for name, content in files.items() if place in content]
+    assert str(output) in capsys.readouterr().out
+
+
+def test_export_refuses_wrong_facts(loaded, refused, tmp_path):
+    facts = tmp_path / "card.yaml"
+    facts.write_text("colour: red")
+    line = refused(cli.main, *arguments(tmp_path / "1", "--card", facts))
+    assert f"{facts}: unknown key colour" in line
+    assert not (tmp_path / "1").exists()
 
 
 @pytest.mark.parametrize(

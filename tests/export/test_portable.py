@@ -72,7 +72,7 @@ def test_litert_gives_the_logits(exported, examples, tmp_path):
     check_vocabulary(tmp_path, exported)
 
 
-@pytest.mark.parametrize(("bits", "tolerance"), [(16, 2e-3), (8, 0.1)])
+@pytest.mark.parametrize(("bits", "tolerance"), [(16, 2e-3), (8, 0.1), (4, 1.0)])
 def test_onnx_gives_the_logits(exported, examples, tmp_path, bits, tolerance):
     portable.export_onnx(exported, tmp_path, bits)
 

@@ -89,6 +89,30 @@ def test_the_logits_are_those_of_the_model(changes, rng, randomise):
             )
 
 
+def test_weights_in_half_precision_take_half_the_room(randomise):
+    config = QANetConfig.model_validate(SMALL | {"width": 64, "feed_forward": 64})
+    model = build_model(config, SIZES)
+    randomise(model)
+    weights = {
+        path: ops.convert_to_numpy(variable)
+        for path, variable in saved_variables(model).items()
+    }
+    whole, half = (qanet_graph(config, weights, False, half) for half in (False, True))
+    sizes = [sum(len(c.raw_data) for c in g.graph.initializer) for g in (whole, half)]
+    assert sizes[1] < 0.55 * sizes[0]
+    rng = np.random.default_rng(1)
+    sessions = session_of(whole), session_of(half)
+    given = {
+        "context_vectors": rng.normal(size=(1, 6, 64)).astype("float32"),
+        "question_vectors": rng.normal(size=(1, 4, 64)).astype("float32"),
+        "context_spellings": rng.integers(2, 5, (1, 6, 3)).astype("int32"),
+        "question_spellings": rng.integers(2, 5, (1, 4, 3)).astype("int32"),
+        "question_words": np.ones((1, 4), "int32"),
+    }
+    for found, expected in zip(*(s.run(None, given) for s in sessions), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=0.02, atol=0.02)
+
+
 @pytest.mark.parametrize(
     "changes", [{"separable": False}, {"attention": "dcn"}, {"heads": 0}]
 )

@@ -1,0 +1,34 @@
+"""Tests of qanet.export.checksums."""
+
+import shutil
+import subprocess
+
+import pytest
+
+from qanet.export.checksums import CHECKSUM_FILE, write_checksums
+
+# Of the three letters abc, from FIPS 180-2, appendix B.1.
+ABC = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+@pytest.fixture
+def directory(tmp_path):
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "b c").write_bytes(b"abc")
+    (tmp_path / "a").write_bytes(b"")
+    write_checksums(tmp_path)
+    return tmp_path
+
+
+def test_every_file_has_its_checksum(directory):
+    first, second = (directory / CHECKSUM_FILE).read_text("utf-8").splitlines()
+    assert first.endswith("  a")
+    assert second == f"{ABC}  below/b c"
+
+
+@pytest.mark.skipif(not shutil.which("sha256sum"), reason="sha256sum is not installed")
+def test_the_program_reads_them(directory):
+    command = ["sha256sum", "--check", "--strict", CHECKSUM_FILE]
+    assert subprocess.run(command, cwd=directory, capture_output=True).returncode == 0
+    (directory / "a").write_bytes(b"changed")
+    assert subprocess.run(command, cwd=directory, capture_output=True).returncode == 1

@@ -1,0 +1,27 @@
+"""Tests of qanet.export.places."""
+
+from qanet.config import Config, load_preset
+from qanet.export.places import without_places
+
+
+def test_files_keep_their_names_alone():
+    config = load_preset(
+        "qanet",
+        [
+            "data.train=/home/zoe/train.json",
+            "data.augmented={es: ../es/train.es.json}",
+            "data.mix={original: 2, es: 1}",
+            "vocabulary.vectors=[/a/b.txt.gz, c.txt]",
+            "training.teacher=/t/teacher.npz",
+        ],
+    )
+    found = without_places(config)
+    assert found.data.train == "train.json"
+    assert found.data.augmented == {"es": "train.es.json"}
+    assert found.vocabulary.vectors == ("b.txt.gz", "c.txt")
+    assert found.training.teacher == "teacher.npz"
+    assert found.model == config.model
+
+
+def test_what_names_no_file_stays():
+    assert without_places(Config()) == Config()
