@@ -1,6 +1,7 @@
 """Tests of jobs/, as far as they go without a cloud."""
 
 import configparser
+import json
 import os
 import re
 import shlex
@@ -11,12 +12,16 @@ from pathlib import Path
 import pytest
 import yaml
 
+from qanet import cli
 from qanet.config import load_preset
 
 ROOT = Path(__file__).parents[1]
 JOBS = ROOT / "jobs"
 # What a training from a packed data set does without.
-NOT_NEEDED = ("tensorflow", "tensorflow-datasets", "importlib_resources")
+NOT_NEEDED = (
+    *("tensorflow", "tensorflow-datasets", "importlib_resources"),
+    "onnxruntime",
+)
 
 
 def manifest_script():
@@ -70,6 +75,49 @@ def test_jobs_install_what_a_training_without_tensorflow_needs(name):
     installed = line.partition("constraints.txt ")[2].split()
     names = {re.match(r"[\w-]+", word.strip("\"'"))[0] for word in installed}
     assert names - {"jax"} == required - set(NOT_NEEDED)
+
+
+def server_image():
+    """The instructions of the server's image: their names and arguments."""
+    text = (JOBS / "server.Containerfile").read_text(encoding="utf-8")
+    lines = text.replace("\\\n", " ").splitlines()
+    return [
+        line.split(maxsplit=1) for line in lines if line and not line.startswith("#")
+    ]
+
+
+def test_the_server_s_image_copies_what_exists_and_what_setup_needs():
+    copied = [
+        source
+        for name, arguments in server_image()
+        if name == "COPY"
+        for source in arguments.split()[:-1]
+    ]
+    for source in copied:
+        assert (ROOT / source).exists(), source
+    # The build reads the settings and what these name.
+    assert {"pyproject.toml", "setup.cfg", "README.md", "LICENSE", "qanet"} <= {*copied}
+
+
+def test_the_server_s_image_runs_a_command_that_there_is():
+    instructions = dict(server_image())
+    _, *command = json.loads(instructions["ENTRYPOINT"])
+    options = cli.make_parser().parse_args(command[command.index("serve") :])
+    assert options.host == "0.0.0.0"
+    assert str(options.port) == instructions["EXPOSE"]
+
+
+def test_the_server_s_image_has_an_ordinary_user_and_asks_how_it_is():
+    instructions = server_image()
+    names = [name for name, _ in instructions]
+    # The last of them counts, and after it nothing is installed.
+    assert names.index("USER") > max(i for i, name in enumerate(names) if name == "RUN")
+    assert dict(instructions)["USER"] != "root"
+    check = dict(instructions)["HEALTHCHECK"]
+    _, _, program = json.loads(check.partition("CMD ")[2])
+    compile(program, "HEALTHCHECK", "exec")
+    port = dict(instructions)["EXPOSE"]
+    assert f":{port}/healthz" in program
 
 
 # The bucket refuses the first copy. Waiting takes no time, and a training goes on until
