@@ -93,7 +93,7 @@ class Reader:
         if run == shipped.SHIPPED:
             log.info("reader: %s, which is part of the package", run.name)
         if is_export(run):
-            return cls(*load_export(run), any_shape=True, unpadded=True)
+            return cls(**load_export(run)._asdict(), any_shape=True)
         return cls.of(Run(run).load())
 
     @classmethod
