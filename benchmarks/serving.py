@@ -1,15 +1,18 @@
 """Throughput and latency of the server under load, with and without batching.
 
-    python benchmarks/serving.py --model RUN_DIR --data dev-v1.1.json \
-        [--seconds 30] [--output benchmarks/results/serving.json]
+    python benchmarks/serving.py --model DIR --data dev-v1.1.json [--seconds 30] \
+        [--workers 1 2] [--batch-sizes 1 32] [--output benchmarks/results/serving.json]
 
 Clients on the same machine each ask one question after the other for some seconds, over
-connections that stay open. Without batching means `--batch-size 1`: one question is
-read at a time, in the order in which they came.
+connections that stay open. Without batching means `--batch-size 1`: a thread reads one
+question at a time, in the order in which they came. Workers are threads that read at a
+time, which only ONNX exports have more than one of. A request that is not answered with
+status 200 is lost.
 """
 
 import argparse
 import http.client
+import itertools
 import json
 import os
 import re
@@ -27,7 +30,6 @@ from qanet.datasets.squad import Example, read_squad
 from qanet.files import write_text
 
 CLIENTS = (1, 8, 32)
-BATCH_SIZES = (1, 32)
 HEADERS = {"Content-Type": "application/json"}
 
 
@@ -35,14 +37,14 @@ class Server:
     """A server process, from its start to its end.
 
     Args:
-        model: the run directory.
-        batch_size: the most questions that it reads together.
+        model: the run directory or the export.
+        options: more options of the command.
     """
 
-    def __init__(self, model: str, batch_size: int):
+    def __init__(self, model: str, *options: str):
         command = [sys.executable, "-m", "qanet", "serve", "--model", model]
         self.process = subprocess.Popen(
-            [*command, "--port", "0", "--batch-size", str(batch_size)],
+            [*command, "--port", "0", *options],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
@@ -81,9 +83,15 @@ def load(
                 {"questions": [example.question], "passages": [example.context]}
             )
             begin = time.perf_counter()
-            connection.request("POST", "/v1/answer", body, HEADERS)
-            response = connection.getresponse()
-            response.read()
+            try:
+                connection.request("POST", "/v1/answer", body, HEADERS)
+                response = connection.getresponse()
+                response.read()
+            except (OSError, http.client.HTTPException) as error:
+                statuses[type(error).__name__] += 1
+                # The next request connects anew.
+                connection.close()
+                continue
             mine.append(1000 * (time.perf_counter() - begin))
             statuses[response.status] += 1
         connection.close()
@@ -106,28 +114,38 @@ def load(
         "p95_ms": round(float(p95), 1),
         "p99_ms": round(float(p99), 1),
         "statuses": dict(answers),
+        "lost": answers.total() - answers[200],
     }
+
+
+def read_examples(path: str) -> list[Example]:
+    """Questions of a data set, spread over the passages, as those of strangers are."""
+    examples = read_squad(path).examples
+    order = np.random.default_rng(0).permutation(len(examples))
+    return [examples[i] for i in order[:2000]]
 
 
 def main() -> None:
     """Parses the options, measures, prints and writes the JSON."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--model", required=True, metavar="RUN_DIR")
+    parser.add_argument("--model", required=True, metavar="DIR")
     parser.add_argument("--data", required=True, help="SQuAD file with the questions")
     parser.add_argument("--seconds", type=float, default=30.0, help="a measurement")
+    parser.add_argument("--workers", type=int, nargs="+", default=[1])
+    parser.add_argument("--batch-sizes", type=int, nargs="+", default=[1, 32])
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
-    examples = read_squad(options.data).examples
-    # Spread over the passages, as questions of strangers are.
-    order = np.random.default_rng(0).permutation(len(examples))
-    examples = [examples[i] for i in order[:2000]]
+    examples = read_examples(options.data)
     rows = []
-    for batch_size in BATCH_SIZES:
-        with Server(options.model, batch_size) as address:
+    for workers, size in itertools.product(options.workers, options.batch_sizes):
+        server = Server(
+            *(options.model, "--workers", str(workers), "--batch-size", str(size))
+        )
+        with server as address:
             load(address, examples, max(CLIENTS), min(5.0, options.seconds))
             for clients in CLIENTS:
                 found = load(address, examples, clients, options.seconds)
-                rows.append({"batch_size": batch_size, **found})
+                rows.append({"workers": workers, "batch_size": size, **found})
                 print(rows[-1], flush=True)
     result = {
         "data": Path(options.data).name,

@@ -54,6 +54,7 @@ class Export(NamedTuple):
         predict: computes logits.
         vocabulary, config, threshold: as of the run that was exported.
         unpadded: the contexts of a batch must be equally long.
+        attends: the network also tells its attention.
     """
 
     predict: Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]
@@ -61,10 +62,16 @@ class Export(NamedTuple):
     config: Config
     threshold: float
     unpadded: bool
+    attends: bool
 
 
-def load_export(directory: str | os.PathLike) -> Export:
+def load_export(directory: str | os.PathLike, threads: int = 0) -> Export:
     """Reads an ONNX export.
+
+    Args:
+        directory: the export.
+        threads: threads that compute one batch; 0 takes all cores. Whatever they are,
+            several threads may call what is read.
 
     Raises:
         UserError: a file is missing, damaged or of another version, or ONNX Runtime is
@@ -89,9 +96,9 @@ def load_export(directory: str | os.PathLike) -> Export:
     entry = MODELS[config.model.name]
     vocabulary = ENCODERS[entry.text].load_words(directory)
     columns = {*vocabulary.table([""])}
-    network = _Network(directory / NETWORK_FILE)
+    network = _Network(directory / NETWORK_FILE, threads)
     if entry.text == "words":
-        word_side = _Network(directory / WORD_FILE)
+        word_side = _Network(directory / WORD_FILE, threads)
         word_side.check({"folded", *columns}, {"vectors"})
         columns |= word_side.outputs
         wanted = {name.partition("_")[2] for name in network.inputs}
@@ -103,7 +110,8 @@ def load_export(directory: str | os.PathLike) -> Export:
     network.check(inputs, {"start_logits", "end_logits"})
     # A network that is not told where contexts are real takes them as they are.
     unpadded = network.inputs.isdisjoint({"context_words", "context_pieces"})
-    return Export(network, vocabulary, config, threshold, unpadded)
+    attends = "attention" in network.outputs
+    return Export(network, vocabulary, config, threshold, unpadded, attends)
 
 
 def _of_words(word_side: "_Network", columns: Mapping[str, np.ndarray]):
@@ -124,21 +132,27 @@ def reader_files(directory: Path) -> list[Path]:
 class _Network:
     """A function that ONNX Runtime computes, from arrays by name to arrays by name.
 
+    Args:
+        path: its file.
+        threads: threads that compute it; 0 takes all cores.
+
     Raises:
         UserError: there is no such file, it is damaged, or ONNX Runtime is not
             installed.
     """
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path, threads: int):
         try:
             import onnxruntime
         except ImportError:
             raise UserError(
                 f"{path}: reading it needs ONNX Runtime: pip install onnxruntime"
             ) from None
+        settings = onnxruntime.SessionOptions()
+        settings.intra_op_num_threads = threads
         try:
             self.session = onnxruntime.InferenceSession(
-                str(path), providers=["CPUExecutionProvider"]
+                str(path), settings, providers=["CPUExecutionProvider"]
             )
         # Its errors have no class in common.
         except Exception as error:

@@ -58,6 +58,8 @@ class Reader:
         any_shape: a new shape of a batch costs `predict` nothing, so texts are read
             with others of about their length; otherwise in batches of few shapes.
         unpadded: the contexts of a batch must be equally long; for any shape alone.
+        attends: `predict` also tells `attention`, float `(batch, context_length,
+            question_length)`: how each token of the context attends to the question.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class Reader:
         threshold: float = DEFAULT_THRESHOLD,
         any_shape: bool = False,
         unpadded: bool = False,
+        attends: bool = False,
     ):
         self.predict = predict
         self.vocabulary = vocabulary
@@ -75,15 +78,17 @@ class Reader:
         self.threshold = threshold
         self.any_shape = any_shape
         self.alike = 1.0 if unpadded else ALIKE
+        self.attends = attends
         self.limits = MODELS[config.model.name].limits
 
     @classmethod
-    def load(cls, run: str | os.PathLike | None = None) -> Self:
+    def load(cls, run: str | os.PathLike | None = None, threads: int = 0) -> Self:
         """The reader of a run directory, or of an ONNX export.
 
         Args:
             run: the directory; by default that of the reader that is part of the
                 package, which is logged.
+            threads: for an export, see `qanet.onnx_reader.load_export`.
 
         Raises:
             UserError: as `qanet.run.Run.load`, `qanet.onnx_reader.load_export` and
@@ -93,7 +98,7 @@ class Reader:
         if run == shipped.SHIPPED:
             log.info("reader: %s, which is part of the package", run.name)
         if is_export(run):
-            return cls(**load_export(run)._asdict(), any_shape=True)
+            return cls(**load_export(run, threads)._asdict(), any_shape=True)
         return cls.of(Run(run).load())
 
     @classmethod

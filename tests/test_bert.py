@@ -110,11 +110,10 @@ def test_attention_between_the_texts_explains_the_answer(run):
 
 def test_the_server_tells_how_many_pieces_it_knows(run):
     from fastapi.testclient import TestClient
-
-    from qanet.serving.server import make_app
+    from made_apps import app_of
 
     reader = Reader.load(run.directory)
-    with TestClient(make_app(reader)) as client:
+    with TestClient(app_of(reader)) as client:
         told = client.get("/v1/model").json()
     assert told["words"] == len(reader.vocabulary.pieces)
 

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -113,17 +114,33 @@ def context_file(tmp_path):
     return path
 
 
-def test_the_server_reads_it(export, doubting_reader):
+def test_the_server_reads_it_in_several_threads(
+    export, doubting_reader, doubting_model
+):
     from fastapi.testclient import TestClient
+    from made_apps import app_of_many
 
-    from qanet.serving.server import make_app
+    from qanet.serving.explanation import Explainer
+    from qanet.serving.served import Loaded
 
-    with TestClient(make_app(Reader.load(export))) as client:
+    contexts = [f"Zoë lives in {place}. {CONTEXT}" for place in ("Oslo", "Rome") * 8]
+    expected = [doubting_reader.answer(QUESTION, context) for context in contexts]
+    one = Loaded(Reader.load(export, threads=1), workers=2)
+    with TestClient(app_of_many({"only": one})) as client:
+
+        def ask(context):
+            asked = {"questions": [QUESTION], "passages": [context]}
+            ((answer,),) = client.post("/v1/answer", json=asked).json()["answers"]
+            return answer["text"]
+
+        with ThreadPoolExecutor(8) as clients:
+            assert [*clients.map(ask, contexts)] == [answer.text for answer in expected]
         asked = {"question": QUESTION, "passage": CONTEXT}
-        many = {"questions": [QUESTION], "passages": [CONTEXT]}
-        (answers,) = client.post("/v1/answer", json=many).json()["answers"]
-        assert answers[0]["text"] == doubting_reader.answer(QUESTION, CONTEXT).text
-        assert client.post("/v1/explain", json=asked).status_code == 404
+        told = client.post("/v1/explain", json=asked).json()
+    expected = vars(Explainer.of(doubting_model).explain(QUESTION, CONTEXT))
+    assert told.keys() == expected.keys()
+    for name, values in expected.items():
+        np.testing.assert_allclose(told[name], values, atol=2e-3)
 
 
 @pytest.fixture

@@ -92,16 +92,18 @@ def test_evaluate_takes_it_and_writes_nothing_into_the_package(
     assert (tmp_path / "evaluation" / "dev" / "metrics.json").is_file()
 
 
-def test_serve_takes_it(boxed, monkeypatch, capsys):
+def test_serve_takes_it(boxed, trained_reader, monkeypatch, capsys):
     class Server:
         def run(self, sockets):
             assert sockets
 
+    served = []
     monkeypatch.setattr(connections, "make_server", lambda app, level: Server())
-    monkeypatch.setattr(Reader, "of", lambda trained, as_they_come: "reader")
-    monkeypatch.setattr("qanet.serving.server.make_app", lambda *a, **b: None)
+    monkeypatch.setattr(Reader, "of", lambda trained, as_they_come: trained_reader)
+    monkeypatch.setattr("qanet.serving.server.make_app", served.append)
     cli.main(["serve", "--port", "0"])
     assert capsys.readouterr().out.startswith(f"loading {boxed}; then at http://")
+    assert [*served[0]] == ["boxed"]
 
 
 def test_where_it_lacks_one_line_says_so(

@@ -1,10 +1,15 @@
-"""`python -m qanet serve`: a reader behind HTTP."""
+"""`python -m qanet serve`: readers behind HTTP."""
 
 import argparse
+import os
+import re
+import signal
 import socket
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
-from qanet.commands.options import add_reader, check_reader, load_backend, positive
+from qanet.commands.options import check_reader, load_backend, positive
 from qanet.console import log, say
 from qanet.errors import UserError
 from qanet.shipped import shipped_reader
@@ -16,12 +21,23 @@ def add_parser(commands) -> None:
         "serve",
         help="answer questions over HTTP",
         description="Answers questions over HTTP, and on a page to try it. "
-        "Stopped by SIGTERM or Ctrl-C, it finishes what it has accepted.",
+        "Stopped by SIGTERM or Ctrl-C, it finishes what it has accepted. On SIGHUP it "
+        "loads all readers anew, and answers meanwhile.",
         epilog="examples:\n"
         "  python -m qanet serve\n"
-        "  python -m qanet serve --model runs/qanet-tiny",
+        "  python -m qanet serve --model runs/qanet-tiny\n"
+        "  python -m qanet serve --model small=runs/qanet-small large=runs/qanet",
     )
-    add_reader(parser)
+    parser.add_argument(
+        "--model",
+        type=_named,
+        nargs="+",
+        default=[],
+        metavar="[NAME=]DIR",
+        help="directory that train.py made, or an ONNX export; of several, requests "
+        "name one, by default the first; without NAME it is called as its directory "
+        "(default: the reader that is part of the package)",
+    )
     parser.add_argument(
         "--host",
         default="127.0.0.1",
@@ -41,42 +57,83 @@ def add_parser(commands) -> None:
         metavar="N",
         help="the most questions that are read together (default: %(default)s)",
     )
+    parser.add_argument(
+        "--workers",
+        type=positive,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="threads that read at a time with an ONNX export; one reads with a run "
+        "directory, on all cores (default: as many as there are cores, %(default)s)",
+    )
     parser.set_defaults(command=_run)
 
 
 def _run(options: argparse.Namespace) -> None:
     try:
         import fastapi  # noqa: F401
+        import prometheus_client  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError:
         raise UserError(
-            "the server needs fastapi and uvicorn: pip install 'qanet[serve]'"
+            "the server needs fastapi, prometheus-client and uvicorn: "
+            "pip install 'qanet[serve]'"
         ) from None
+    named = options.model or [_named(str(shipped_reader()))]
+    directories = _by_name(named)
     with _listening(options.host, options.port) as bound:
-        options.model = options.model or shipped_reader()
-        check_reader(options.model)
-        load_backend([options.model])
+        for directory in directories.values():
+            check_reader(directory)
+        load_backend([*directories.values()])
 
         from qanet.serving.connections import make_server
+        from qanet.serving.readers import Readers
         from qanet.serving.server import make_app
 
-        reader, trained = _load(options.model)
-        app = make_app(reader, trained, batch_size=options.batch_size)
+        loaders = {
+            name: partial(_load, path, options.workers)
+            for name, path in directories.items()
+        }
+        readers = Readers(loaders, batch_size=options.batch_size)
         host, port = bound.getsockname()[:2]
-        say(f"loading {options.model}; then at http://{host}:{port}", flush=True)
-        make_server(app, log.level).run(sockets=[bound])
+        paths = ", ".join(map(str, directories.values()))
+        say(f"loading {paths}; then at http://{host}:{port}", flush=True)
+        signal.signal(signal.SIGHUP, lambda *_: readers.reload_soon())
+        readers.load()
+        make_server(make_app(readers), log.level).run(sockets=[bound])
 
 
-def _load(directory: Path):
+def _load(directory: Path, workers: int):
     """The reader of a directory, and its model where that explains answers."""
     from qanet.onnx_reader import is_export
     from qanet.reader import Reader
     from qanet.run import Run
+    from qanet.serving.served import Loaded
 
     if is_export(directory):
-        return Reader.load(directory), None
+        # Each worker on one core: threads that share a batch wait for each other.
+        return Loaded(Reader.load(directory, threads=1), workers=workers)
     trained = Run(directory).load()
-    return Reader.of(trained, as_they_come=True), trained
+    return Loaded(Reader.of(trained, as_they_come=True), trained)
+
+
+def _named(text: str) -> tuple[str, Path]:
+    """A name and a directory; a path with "=" in it that begins with "./" has none."""
+    named = re.fullmatch(r"([\w.-]+)=(.+)", text)
+    if named:
+        return named[1], Path(named[2])
+    return Path(text).resolve().name, Path(text)
+
+
+def _by_name(named: Iterable[tuple[str, Path]]) -> dict[str, Path]:
+    directories: dict[str, Path] = {}
+    for name, directory in named:
+        if name in directories:
+            raise UserError(
+                f"--model {directory}: another reader is called {name} too; "
+                f"give one of them another name: --model NAME={directory}"
+            )
+        directories[name] = directory
+    return directories
 
 
 def _port(text: str) -> int:

@@ -12,10 +12,11 @@ Work = Callable[[Sequence[Any]], Sequence[Any]]
 class Batcher:
     """Collects items until a batch is full or the first has waited long enough.
 
-    One thread computes, so that clients never compete for the processor: while it
-    works, the next batch fills up. An item waits for others only after a batch of
-    several: a lone client would wait in vain. Where a batch fails, its items are
-    computed one by one, so that the failure is that of the guilty alone.
+    As many threads compute as there are workers, each a batch of its own, so that
+    clients never compete for the processor: while all of them work, the next batch
+    fills up. An item waits for others only after a batch of several: a lone client
+    would wait in vain. Where a batch fails, its items are computed one by one, so that
+    the failure is that of the guilty alone.
 
     Args:
         work: computes the results of a batch of items, in their order.
@@ -24,6 +25,7 @@ class Batcher:
         weigh: the weight of an item.
         capacity: the most that the items of a batch weigh; a heavier one is computed
             alone.
+        workers: threads that call `work`.
     """
 
     def __init__(
@@ -33,28 +35,35 @@ class Batcher:
         wait: float,
         weigh: Callable[[Any], int] = lambda item: 0,
         capacity: int = 0,
+        workers: int = 1,
     ):
         self.work = work
         self.batch_size = batch_size
         self.wait = wait
         self.weigh = weigh
         self.capacity = capacity
+        self.workers = workers
         self._waiting: deque[tuple[Any, asyncio.Future]] = deque()
         self._news = asyncio.Event()
         self._stopping = False
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="reader")
-        self._task: asyncio.Task | None = None
+        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="reader")
+        self._tasks: list[asyncio.Task] = []
 
     def start(self) -> None:
         """Begins to work, within a running event loop."""
-        self._task = asyncio.create_task(self._run())
+        self._tasks = [asyncio.create_task(self._run()) for _ in range(self.workers)]
 
     async def stop(self) -> None:
         """Finishes what was submitted, and ends."""
         self._stopping = True
         self._news.set()
-        await self._task
-        self._thread.shutdown()
+        await asyncio.gather(*self._tasks)
+        self._threads.shutdown()
+
+    @property
+    def waiting(self) -> int:
+        """Items that are in no batch yet."""
+        return len(self._waiting)
 
     async def submit(self, items: Sequence[Any]) -> list[Any]:
         """The results of some items, which may be computed in several batches."""
@@ -65,22 +74,28 @@ class Batcher:
         return await asyncio.gather(*futures)
 
     async def _run(self) -> None:
-        loop = asyncio.get_running_loop()
         wait = 0.0
         while await self._something_waits():
-            batch = await self._next_batch(loop.time() + wait)
-            wait = self.wait if len(batch) > 1 else 0.0
-            await self._compute(batch)
+            several = await self._compute_next(wait)
+            wait = self.wait if several else 0.0
+
+    async def _compute_next(self, wait: float) -> bool:
+        """Whether there were several items; here, so that none of them is kept."""
+        deadline = asyncio.get_running_loop().time() + wait
+        batch = await self._next_batch(deadline)
+        await self._compute(batch)
+        return len(batch) > 1
 
     async def _something_waits(self, deadline: float | None = None) -> bool:
         """Whether there is an item, at the latest by the deadline or the end."""
-        if not self._waiting and not self._stopping:
+        # Another worker may have taken what the news was of.
+        while not self._waiting and not self._stopping:
             self._news.clear()
             try:
                 async with asyncio.timeout_at(deadline):
                     await self._news.wait()
             except TimeoutError:
-                pass
+                break
         return bool(self._waiting)
 
     async def _next_batch(self, deadline: float) -> list[tuple[Any, asyncio.Future]]:
@@ -100,7 +115,7 @@ class Batcher:
             return
         items = [item for item, _ in batch]
         try:
-            results = await loop.run_in_executor(self._thread, self.work, items)
+            results = await loop.run_in_executor(self._threads, self.work, items)
         except Exception as error:
             if len(batch) > 1:
                 for entry in batch:

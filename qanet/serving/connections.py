@@ -5,6 +5,8 @@ ends with the first byte, and its `timeout_graceful_shutdown` waits for all alik
 `Connection` sees to heads, `qanet.serving.limits.Gate` to bodies.
 """
 
+import asyncio
+
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -34,6 +36,8 @@ class Connection(H11Protocol):
     # head of the next.
     SECONDS = 10.0
 
+    _deadline: asyncio.TimerHandle | None = None
+
     def connection_made(self, transport):
         super().connection_made(transport)
         self._expect_request()
@@ -42,6 +46,11 @@ class Connection(H11Protocol):
         self._expect_request()
         super().on_response_complete()
 
+    def connection_lost(self, error):
+        # It would keep the last request.
+        self._deadline.cancel()
+        super().connection_lost(error)
+
     def shutdown(self):
         super().shutdown()
         # A request whose body is still awaited is not accepted yet.
@@ -49,7 +58,11 @@ class Connection(H11Protocol):
             self.transport.close()
 
     def _expect_request(self):
-        self.loop.call_later(self.SECONDS, self._close_unless_after, self.cycle)
+        if self._deadline:
+            self._deadline.cancel()
+        self._deadline = self.loop.call_later(
+            self.SECONDS, self._close_unless_after, self.cycle
+        )
 
     def _close_unless_after(self, last):
         """Closes the connection unless a request came after that one."""

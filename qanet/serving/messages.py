@@ -18,6 +18,9 @@ def _with_a_token(text: str) -> str:
 
 
 Text = Annotated[str, AfterValidator(_with_a_token)]
+Name = Annotated[
+    str | None, Field(description="the reader's, by default that of the first")
+]
 
 
 class Question(BaseModel):
@@ -33,6 +36,7 @@ class Question(BaseModel):
     max_answer_tokens: int | None = Field(
         None, ge=1, description="by default the limit that the reader was trained with"
     )
+    model: Name = None
 
 
 class Asked(BaseModel):
@@ -42,6 +46,7 @@ class Asked(BaseModel):
 
     question: Text = Field(examples=["Who opened the museum?"])
     passage: Text = Field(examples=["Anna Kov opened the museum in 1984."])
+    model: Name = None
 
 
 class Explained(BaseModel):
@@ -88,6 +93,18 @@ class ModelInformation(BaseModel):
     max_answer_tokens: int
     no_answer: bool = Field(description="whether it can say that there is no answer")
     limits: dict[str, int]
+
+
+class ListedModel(ModelInformation):
+    """What one of the readers is."""
+
+    model: str = Field(description="its name, the `model` of a request")
+
+
+class Models(BaseModel):
+    """What the readers are; the first answers who names none."""
+
+    models: list[ListedModel]
 
 
 class Health(BaseModel):

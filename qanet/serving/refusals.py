@@ -26,6 +26,11 @@ CODES = {
 }
 
 
+def code_of(status: int) -> str:
+    """What an HTTP status is called in a refusal."""
+    return CODES.get(status, "error")
+
+
 def refusal(
     status: int, message: str, headers: dict[str, str] | None = None
 ) -> JSONResponse:
@@ -36,7 +41,7 @@ def refusal(
         message: what is wrong, for the client.
         headers: more headers of the answer.
     """
-    error = {"code": CODES.get(status, "error"), "message": message}
+    error = {"code": code_of(status), "message": message}
     return JSONResponse({"error": error}, status, headers)
 
 

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -18,18 +19,20 @@ from qanet.commands import serve
 
 QUESTION, PASSAGE = "Where does Zoë live?", "Zoë lives in São Paulo."
 CLIENTS = 4
+COMMAND = (sys.executable, "-m", "qanet", "serve")
+TESTS = Path(__file__).parents[1]
+PYTHONPATH = os.pathsep.join(map(str, (TESTS.parent, TESTS)))
 
 
 @contextlib.contextmanager
-def serving(directory, port=0):
+def serving(directory, port=0, log=subprocess.DEVNULL, command=COMMAND):
     """A server in a process of its own, and its address."""
-    command = [sys.executable, "-m", "qanet", "serve", "--model", str(directory)]
     with subprocess.Popen(
-        [*command, "--port", str(port)],
+        [*command, "--model", str(directory), "--port", str(port)],
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=log,
         text=True,
-        env=os.environ | {"CUDA_VISIBLE_DEVICES": "-1"},
+        env=os.environ | {"CUDA_VISIBLE_DEVICES": "-1", "PYTHONPATH": PYTHONPATH},
     ) as process:
         try:
             said = re.search(r"http://(127\.0\.0\.1):(\d+)", process.stdout.readline())
@@ -103,6 +106,69 @@ def test_serve_stops_and_starts_under_load_and_no_client_is_left_without_word(
         assert stopped_under_load(process, address, signal.SIGKILL) == {expected}
 
 
+# Serves directories whose reader answers with what is in their file `version`.
+VERSIONS = """
+import sys
+from qanet import cli
+from qanet.commands import serve
+from qanet.decoding import Answer
+from qanet.errors import UserError
+from qanet.serving.served import Loaded
+from made_apps import Ready
+
+class Version(Ready):
+    def answer_many(self, pairs, *settings):
+        return [[Answer(self.version, 0, 1, 1.0)] for _ in pairs]
+
+def load(directory, workers):
+    version = Version()
+    version.version = (directory / "version").read_text()
+    if not version.version.isdecimal():
+        raise UserError(f"{directory}: damaged")
+    return Loaded(version)
+
+serve._load = load
+serve.check_reader = serve.load_backend = lambda directories: None
+cli.main(sys.argv[1:])
+"""
+
+
+def test_a_hang_up_loads_the_reader_anew_under_load(tmp_path):
+    version, log = tmp_path / "version", tmp_path / "log"
+    version.write_text("1")
+    command = (sys.executable, "-c", VERSIONS, "serve")
+    with (
+        log.open("w") as file,
+        serving(f"a={tmp_path}", log=file, command=command) as (process, address),
+    ):
+        assert ask(address) == "1"
+        clients = [Client(address) for _ in range(CLIENTS)]
+        for client in clients:
+            assert client.busy.wait(60)
+
+        version.write_text("2")
+        process.send_signal(signal.SIGHUP)
+        while ask(address) == "1":
+            pass
+        version.write_text("none")
+        process.send_signal(signal.SIGHUP)
+        while "not loaded anew" not in log.read_text():
+            assert ask(address) == "2"
+
+        # None of them has lost a request.
+        assert all(client.is_alive() for client in clients)
+        process.send_signal(signal.SIGTERM)
+        for client in clients:
+            client.join(60)
+            assert sorted(client.answers) == client.answers
+        process.wait(30)
+    lines = [line for line in log.read_text().splitlines() if "anew" in line]
+    assert lines == [
+        "a: loaded anew",
+        f"error: a: not loaded anew: {tmp_path}: damaged; the reader of before goes on",
+    ]
+
+
 def test_connections_send_at_once():
     with serve._listening("127.0.0.1", 0) as bound:
         client = socket.create_connection(bound.getsockname())
@@ -141,3 +207,24 @@ def test_serve_without_its_libraries(refused, monkeypatch, tmp_path):
 def test_serve_without_a_run(refused, tmp_path):
     line = refused(cli.main, "serve", "--model", tmp_path, "--port", 0)
     assert "not a run directory" in line
+
+
+def test_a_reader_is_called_as_its_directory_or_as_one_says(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert serve._named("runs/small") == ("small", Path("runs/small"))
+    assert serve._named(".") == (tmp_path.name, Path("."))
+    assert serve._named("a-1.b=runs/x=y") == ("a-1.b", Path("runs/x=y"))
+    assert serve._named("./lr=1") == ("lr=1", Path("lr=1"))
+
+
+def test_serve_refuses_two_readers_of_one_name(refused):
+    line = refused(cli.main, "serve", "--model", "a/run", "x=y", "b/run")
+    assert "b/run" in line
+    assert "NAME=b/run" in line
+
+
+def test_serve_names_the_directory_that_is_none(refused, trained, tmp_path):
+    absent = tmp_path / "absent"
+    models = (f"a={trained.directory}", f"b={absent}")
+    line = refused(cli.main, "serve", "--port", 0, "--model", *models)
+    assert f"{absent}: not a run directory" in line

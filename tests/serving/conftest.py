@@ -44,7 +44,7 @@ def serving():
 @pytest.fixture(scope="module")
 def address(trained_model, trained_reader, serving):
     """A server of a reader."""
-    from qanet.serving.server import make_app
+    from made_apps import app_of
 
-    with serving(make_app(trained_reader, trained_model)) as (place, _):
+    with serving(app_of(trained_reader, trained_model)) as (place, _):
         yield f"http://127.0.0.1:{place[1]}"

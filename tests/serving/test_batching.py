@@ -19,11 +19,11 @@ class Doubler:
         return [2 * item for item in items]
 
 
-def run(work, talk, batch_size=4, wait=0.02, **weights):
+def run(work, talk, batch_size=4, wait=0.02, **options):
     """Runs `talk(batcher)` against a batcher from its start to its stop."""
 
     async def main():
-        batcher = Batcher(work, batch_size, wait, **weights)
+        batcher = Batcher(work, batch_size, wait, **options)
         batcher.start()
         try:
             return await talk(batcher)
@@ -170,3 +170,68 @@ def test_stop_finishes_what_was_accepted():
         return await waiting
 
     assert asyncio.run(main()) == [0, 2, 4, 6, 8]
+
+
+def test_workers_compute_at_a_time_and_each_item_once():
+    meeting, batches = threading.Barrier(2, timeout=60), []
+
+    def work(items):
+        batches.append(list(items))
+        # Nobody gets past it alone.
+        meeting.wait()
+        return [2 * item for item in items]
+
+    async def talk(batcher):
+        return await asyncio.gather(*(batcher.submit([i]) for i in range(6)))
+
+    found = run(work, talk, batch_size=1, workers=2)
+    assert found == [[2 * i] for i in range(6)]
+    assert sorted(batches) == [[i] for i in range(6)]
+
+
+def test_one_item_is_news_for_one_of_several_workers():
+    async def talk(batcher):
+        # Each wakes them all; those that find nothing wait on.
+        return [await batcher.submit([i]) for i in range(20)]
+
+    work = Doubler()
+    assert run(work, talk, workers=3) == [[2 * i] for i in range(20)]
+    assert work.batches == [[i] for i in range(20)]
+
+
+def test_a_slow_batch_does_not_hold_up_those_of_the_other_worker():
+    at_work, go_on = threading.Event(), threading.Event()
+
+    def work(items):
+        if 0 in items:
+            at_work.set()
+            go_on.wait(60)
+        return items
+
+    async def talk(batcher):
+        slow = asyncio.create_task(batcher.submit([0]))
+        await asyncio.to_thread(at_work.wait)
+        quick = [await batcher.submit([i]) for i in (1, 2, 3)]
+        assert not slow.done()
+        go_on.set()
+        return [*quick, await slow]
+
+    assert run(work, talk, workers=2) == [[1], [2], [3], [0]]
+
+
+def test_stop_waits_for_all_workers():
+    meeting = threading.Barrier(2, timeout=60)
+
+    def work(items):
+        meeting.wait()
+        return items
+
+    async def main():
+        batcher = Batcher(work, 1, 0.0, workers=2)
+        batcher.start()
+        waiting = asyncio.create_task(batcher.submit(range(6)))
+        await asyncio.sleep(0)
+        await batcher.stop()
+        return await waiting
+
+    assert asyncio.run(main()) == [*range(6)]

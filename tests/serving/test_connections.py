@@ -9,13 +9,10 @@ import threading
 from dataclasses import replace
 
 import pytest
+from made_apps import Ready, app_of
 
-from qanet.decoding import Answer
-from qanet.models.limits import ReadingLimits
 from qanet.serving.connections import Connection
 from qanet.serving.limits import Limits
-from qanet.serving.server import make_app
-from qanet.text.vocabulary import RESERVED, Vocabulary
 
 ASKED = json.dumps({"questions": ["Who?"], "passages": ["Anna Kov in Rome."]})
 HEAD = (
@@ -24,21 +21,8 @@ HEAD = (
 )
 
 
-class Ready:
-    """A reader that answers at once."""
-
-    vocabulary = Vocabulary([*RESERVED], [*RESERVED], 1)
-    limits = ReadingLimits()
-
-    def answer(self, question, context):
-        return Answer("", 0, 0, 0.0)
-
-    def answer_many(self, pairs, top_k, max_answer_tokens):
-        return [[Answer(question, 0, 1, 1.0)] for question, _ in pairs]
-
-
 def app_with(**limits):
-    return make_app(Ready(), limits=replace(Limits(), **limits))
+    return app_of(Ready(), limits=replace(Limits(), **limits))
 
 
 @pytest.fixture
@@ -143,7 +127,7 @@ def test_work_may_take_longer_than_a_head(serving, monkeypatch):
             return super().answer_many(*asked)
 
     monkeypatch.setattr("qanet.serving.connections.Connection", Noting)
-    with serving(make_app(Slow())) as (place, _):
+    with serving(app_of(Slow())) as (place, _):
         assert status(place) == 200
 
 

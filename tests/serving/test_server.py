@@ -13,6 +13,7 @@ import pytest
 import schemathesis
 from fastapi.testclient import TestClient
 from hypothesis import given, settings
+from made_apps import app_of, app_of_many
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
@@ -20,7 +21,7 @@ from qanet.decoding import Answer
 from qanet.reader import Reader
 from qanet.serving.batching import Batcher
 from qanet.serving.limits import Limits
-from qanet.serving.server import make_app
+from qanet.serving.served import Loaded
 from qanet.text.tokenizer import token_spans
 from qanet.text.vocabulary import RESERVED, Vocabulary
 
@@ -41,7 +42,7 @@ ASKED = {"questions": ["Who?"], "passages": ["Anna Kov in Rome."]}
 
 @pytest.fixture(scope="module")
 def client(trained_model, trained_reader):
-    with TestClient(make_app(trained_reader, trained_model, LIMITS)) as client:
+    with TestClient(app_of(trained_reader, trained_model, LIMITS)) as client:
         yield client
 
 
@@ -115,10 +116,36 @@ def test_explanation_is_that_of_the_reader_s_model(client, trained_reader):
     np.testing.assert_allclose(attention.sum(axis=1), 1, atol=1e-3)
 
 
+def test_a_request_names_its_reader(
+    trained_model, trained_reader, doubting_model, doubting_reader
+):
+    both = {
+        "sure": Loaded(trained_reader, trained_model),
+        "doubting": Loaded(doubting_reader, doubting_model),
+    }
+    asked = ASKED | {"top_k": 50}
+    explained = {"question": "Who?", "passage": ASKED["passages"][0]}
+    with TestClient(app_of_many(both)) as client:
+        listed = client.get("/v1/models").json()["models"]
+        assert [one.pop("model") for one in listed] == ["sure", "doubting"]
+        assert [one["no_answer"] for one in listed] == [False, True]
+        assert client.get("/v1/model").json() == listed[0]
+        for name, doubts in (({}, False), ("sure", False), ("doubting", True)):
+            named = {"model": name} if name else {}
+            (found,) = client.post("/v1/answer", json=asked | named).json()["answers"]
+            assert ("" in [answer["text"] for answer in found]) == doubts
+            told = client.post("/v1/explain", json=explained | named).json()
+            # Of the one that doubts a part is left for no answer.
+            assert (sum(told["start"]) < 0.99) == doubts
+        for address, body in (("answer", asked), ("explain", explained)):
+            refused = client.post(f"/v1/{address}", json=body | {"model": "x"})
+            check_error(refused, 422, "invalid", "model", "/v1/models")
+
+
 def test_a_reader_of_which_only_the_logits_are_known(trained_reader):
     """It answers, and does not say why."""
     asked = {"question": "Where does Zoë live?", "passage": "Zoë lives in Rome."}
-    with TestClient(make_app(trained_reader)) as client:
+    with TestClient(app_of(trained_reader)) as client:
         assert client.post("/v1/answer", json=ASKED).status_code == 200
         explained = client.post("/v1/explain", json=asked)
         assert client.get("/v1/model").json()["parameters"] is None
@@ -141,7 +168,7 @@ def test_explanation_of_what_is_too_long(client, change, words):
 def test_what_would_not_fit_into_memory_is_refused(trained_model, trained_reader):
     """By the limits that a server has."""
     long = "q " * 2000
-    with TestClient(make_app(trained_reader, trained_model)) as client:
+    with TestClient(app_of(trained_reader, trained_model)) as client:
         asked = client.post("/v1/answer", json=ASKED | {"questions": ["Who?", long]})
         explained = client.post("/v1/explain", json={"question": long, "passage": "a"})
     check_error(asked, 422, "invalid", "questions.1", "2000", "1000 words and signs")
@@ -155,7 +182,7 @@ def test_everything_is_compiled_before_the_first_request(trained_model, monkeypa
         layer, "call", lambda *a, **k: traced.append(1) or call(*a, **k)
     )
     reader = Reader.of(trained_model, as_they_come=True)
-    with TestClient(make_app(reader, trained_model)) as client:
+    with TestClient(app_of(reader, trained_model)) as client:
         # Of the context and of the question, by each of the two.
         assert len(traced) == 4
         asked = {"question": "Where does Zoë live?", "passage": "Zoë lives in Rome."}
@@ -177,7 +204,7 @@ def test_no_answer_is_an_empty_one(doubting_model, doubting_reader):
     passage = "Zoë lives in São Paulo."
     asked = {"question": "Where does Bo’ live?", "passage": passage}
     body = {"questions": [asked["question"]], "passages": [passage], "top_k": 50}
-    app = make_app(doubting_reader, doubting_model)
+    app = app_of(doubting_reader, doubting_model)
 
     with TestClient(app) as client:
         (found,) = client.post("/v1/answer", json=body).json()["answers"]
@@ -201,6 +228,7 @@ def test_model_and_health(client, trained_model):
     assert told["parameters"] == trained_model.model.count_params()
     assert told["max_answer_tokens"] == 4
     assert told["limits"]["pairs"] == LIMITS.pairs
+    assert client.get("/v1/models").json() == {"models": [told | {"model": "only"}]}
     assert client.get("/healthz").json() == {"status": "ok"}
 
 
@@ -253,7 +281,9 @@ def test_a_body_that_is_no_request(client, address, body):
     assert response.json()["error"]["message"] == "the body is no JSON object"
 
 
-@pytest.mark.parametrize("path", ["/", "/page.css", "/healthz", "/v1/model"])
+@pytest.mark.parametrize(
+    "path", ["/", "/page.css", "/healthz", "/v1/model", "/v1/models"]
+)
 def test_head_is_answered_as_get_is_but_for_the_body(address, path):
     host = address.removeprefix("http://")
     got, headed = [], []
@@ -294,6 +324,7 @@ class Slow:
     """A reader whose answers wait; notes how many it was asked at a time."""
 
     vocabulary = Vocabulary([*RESERVED], [*RESERVED], 1)
+    attends = False
 
     def __init__(self):
         self.go_on = threading.Event()
@@ -314,7 +345,7 @@ class Slow:
 
 def test_too_many_at_a_time_are_refused_and_the_others_finished():
     reader, accepted = Slow(), []
-    with TestClient(make_app(reader, limits=replace(LIMITS, pending=1))) as client:
+    with TestClient(app_of(reader, limits=replace(LIMITS, pending=1))) as client:
         ask = threading.Thread(
             target=lambda: accepted.append(client.post("/v1/answer", json=ASKED))
         )
@@ -333,7 +364,7 @@ def test_too_many_at_a_time_are_refused_and_the_others_finished():
 
 def test_what_takes_too_long_is_given_up():
     reader = Slow()
-    with TestClient(make_app(reader, limits=replace(LIMITS, seconds=0.05))) as client:
+    with TestClient(app_of(reader, limits=replace(LIMITS, seconds=0.05))) as client:
         for _ in range(2):
             late = client.post("/v1/answer", json=ASKED)
             check_error(late, 503, "overloaded", "0.05 seconds")
@@ -346,7 +377,7 @@ def test_what_takes_too_long_is_given_up():
 def test_a_failure_tells_the_client_nothing_of_the_inside(caplog):
     reader = Slow()
     reader.go_on.set()
-    app = make_app(reader, limits=LIMITS)
+    app = app_of(reader, limits=LIMITS)
     with TestClient(app, raise_server_exceptions=False) as client:
         failed = client.post("/v1/answer", json=ASKED | {"questions": ["fail"]})
         check_error(failed, 500, "internal")
@@ -378,7 +409,7 @@ def ask_together(client, reader, bodies, monkeypatch):
 
 def test_a_failure_does_not_reach_the_neighbours(monkeypatch):
     reader = Slow()
-    app = make_app(reader, limits=replace(LIMITS, pending=9))
+    app = app_of(reader, limits=replace(LIMITS, pending=9))
     with TestClient(app, raise_server_exceptions=False) as client:
         bodies = [ASKED | {"questions": [text]} for text in ("a", "fail", "b")]
         responses = ask_together(client, reader, bodies, monkeypatch)
@@ -389,7 +420,7 @@ def test_a_failure_does_not_reach_the_neighbours(monkeypatch):
 
 def test_a_batch_costs_no_more_than_one_request_may(monkeypatch):
     reader = Slow()
-    with TestClient(make_app(reader, limits=replace(LIMITS, pending=9))) as client:
+    with TestClient(app_of(reader, limits=replace(LIMITS, pending=9))) as client:
         bodies = [{"questions": ["a"], "passages": ["b " * 99]}] * 3
         responses = ask_together(client, reader, bodies, monkeypatch)
     assert [response.status_code for response in responses] == [200] * 3
@@ -400,7 +431,7 @@ def test_a_batch_costs_no_more_than_one_request_may(monkeypatch):
 def test_questions_with_equal_settings_are_read_together():
     reader = Slow()
     reader.go_on.set()
-    with TestClient(make_app(reader, limits=LIMITS)) as client:
+    with TestClient(app_of(reader, limits=LIMITS)) as client:
         client.post("/v1/answer", json=ASKED | {"questions": ["a", "b", "c"]})
     assert reader.asked == [3]
 
@@ -410,7 +441,7 @@ def test_keeps_to_its_own_description(address):
         f"{address}/openapi.json", wait_for_schema=60
     )
     operations = [operation.ok() for operation in schema.get_all_operations()]
-    assert len(operations) == 4
+    assert len(operations) == 5
     for operation in operations:
 
         @settings(max_examples=20, deadline=None, derandomize=True)

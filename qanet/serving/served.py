@@ -1,0 +1,162 @@
+"""One reader at work: what clients ask of it, checked and joined into batches."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from qanet import __version__
+from qanet.decoding import Answer
+from qanet.reader import Reader
+from qanet.run import TrainedModel
+from qanet.serving.batching import Batcher
+from qanet.serving.explanation import explainer_of
+from qanet.serving.limits import (
+    Limits,
+    check_explained,
+    check_limits,
+    in_time,
+    tokens_to_read,
+)
+from qanet.serving.messages import Asked, Explained, ModelInformation, Question
+
+# Seconds that a question waits for others to be read with.
+WAIT = 0.005
+
+
+class Loaded(NamedTuple):
+    """What a directory holds.
+
+    Attributes:
+        reader: answers the questions.
+        model: what the reader computes with, where that is at hand.
+        workers: threads that may use the reader at a time.
+    """
+
+    reader: Reader
+    model: TrainedModel | None = None
+    workers: int = 1
+
+
+class Job(NamedTuple):
+    """A question on its passages, to be read with others of equal settings.
+
+    Attributes:
+        pair: the question and its passages.
+        settings: answers to give, and tokens of an answer at most.
+        tokens: what it costs, see `tokens_to_read`.
+    """
+
+    pair: tuple[str, list[str]]
+    settings: tuple[int, int | None]
+    tokens: int
+
+
+class ServedReader:
+    """Answers and explains from `start` to `stop`.
+
+    Args:
+        loaded: the reader.
+        limits: what a client may ask; by default as much as the reader reads at once.
+        batch_size: the most questions that are read together.
+        count_batch: is told how many questions are read together.
+    """
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        limits: Limits | None,
+        batch_size: int,
+        count_batch: Callable[[int], None],
+    ):
+        self.count_batch = count_batch
+        self.reader, self.model = loaded.reader, loaded.model
+        self.limits = limits or Limits(
+            question_tokens=self.reader.limits.question,
+            explained_tokens=self.reader.limits.window,
+        )
+        self.explainer = explainer_of(self.reader, self.model)
+        # The first question compiles; no client should wait for that.
+        ready = "Is it ready?", "It is ready."
+        self.reader.answer(*ready)
+        if self.explainer:
+            self.explainer.explain(*ready)
+        # A batch costs no more than a single request may.
+        self._answering = Batcher(
+            self._read,
+            batch_size,
+            WAIT,
+            lambda job: job.tokens,
+            self.limits.tokens,
+            loaded.workers,
+        )
+        self._explaining = Batcher(self._explain_all, 1, 0.0)
+
+    def start(self) -> None:
+        """Begins to work, within a running event loop."""
+        self._answering.start()
+        self._explaining.start()
+
+    async def stop(self) -> None:
+        """Finishes what was asked, and ends."""
+        await self._answering.stop()
+        await self._explaining.stop()
+
+    @property
+    def waiting(self) -> int:
+        """Questions that are not read yet."""
+        return self._answering.waiting
+
+    async def answer(self, question: Question) -> list[list[Answer]]:
+        """For each question its answers, best first.
+
+        Raises:
+            HTTPException: more is asked than the limits allow, or it takes too long.
+        """
+        tokens = tokens_to_read(question)
+        check_limits(question, sum(tokens), self.limits, self.reader.vocabulary)
+        settings = (question.top_k, question.max_answer_tokens)
+        jobs = [
+            Job((text, question.passages), settings, cost)
+            for text, cost in zip(question.questions, tokens, strict=True)
+        ]
+        return await in_time(self._answering.submit(jobs), self.limits)
+
+    async def explain(self, asked: Asked) -> Explained | None:
+        """What the answer comes from; `None` where the reader cannot tell.
+
+        Raises:
+            HTTPException: the texts are too long, or it takes too long.
+        """
+        if not self.explainer:
+            return None
+        check_explained(asked, self.limits, self.reader.vocabulary)
+        job = self._explaining.submit([(asked.question, asked.passage)])
+        (explanation,) = await in_time(job, self.limits)
+        return Explained(**vars(explanation))
+
+    def information(self) -> ModelInformation:
+        """What the reader is, and what it may be asked."""
+        config = self.reader.config
+        return ModelInformation(
+            name=config.model.name,
+            version=__version__,
+            parameters=self.model.model.count_params() if self.model else None,
+            words=len(self.reader.vocabulary),
+            max_answer_tokens=config.data.answer_limit,
+            no_answer=config.data.no_answer,
+            limits=vars(self.limits),
+        )
+
+    def _read(self, jobs: list[Job]) -> list[list[Answer]]:
+        """Jobs with equal settings are read together."""
+        self.count_batch(len(jobs))
+        results: list[list[Answer]] = [[]] * len(jobs)
+        for settings in {job.settings for job in jobs}:
+            mine = [i for i, job in enumerate(jobs) if job.settings == settings]
+            pairs = [jobs[i].pair for i in mine]
+            found = self.reader.answer_many(pairs, *settings)
+            for i, answers in zip(mine, found, strict=True):
+                results[i] = answers
+        return results
+
+    def _explain_all(self, jobs: list[tuple[str, str]]) -> list:
+        return [self.explainer.explain(*job) for job in jobs]
