@@ -126,13 +126,6 @@ def test_where_it_lacks_one_line_says_so(
     assert not (tmp_path / "evaluation").exists()
 
 
-# The one that is part of the package, once it is there.
-there = pytest.mark.skipif(
-    not shipped.SHIPPED.is_dir(), reason=f"{shipped.SHIPPED} is not there yet"
-)
-
-
-@there
 def test_the_shipped_reader_is_whole_and_small():
     (checksums,) = shipped.SHIPPED.glob("SHA256SUMS")
     listed = {
@@ -153,7 +146,6 @@ def test_the_shipped_reader_is_whole_and_small():
     assert is_export(shipped.SHIPPED)
 
 
-@there
 def test_its_card_leaves_nothing_open():
     card = (shipped.SHIPPED / "README.md").read_text("utf-8")
     assert "not stated" not in card
@@ -165,7 +157,6 @@ def reader():
     return Reader.load()
 
 
-@there
 @pytest.mark.parametrize(
     ("question", "context", "expected"),
     [
