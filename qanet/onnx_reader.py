@@ -53,12 +53,16 @@ class Export(NamedTuple):
     Attributes:
         predict: computes logits.
         vocabulary, config, threshold: as of the run that was exported.
+        unpadded: the contexts of a batch must be equally long.
+        attends: the network also tells its attention.
     """
 
     predict: Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]
     vocabulary: TextEncoder
     config: Config
     threshold: float
+    unpadded: bool
+    attends: bool
 
 
 def load_export(directory: str | os.PathLike, threads: int = 0) -> Export:
@@ -104,7 +108,10 @@ def load_export(directory: str | os.PathLike, threads: int = 0) -> Export:
         )
     inputs = {f"{text}_{column}" for text in TEXTS for column in columns}
     network.check(inputs, {"start_logits", "end_logits"})
-    return Export(network, vocabulary, config, threshold)
+    # A network that is not told where contexts are real takes them as they are.
+    unpadded = network.inputs.isdisjoint({"context_words", "context_pieces"})
+    attends = "attention" in network.outputs
+    return Export(network, vocabulary, config, threshold, unpadded, attends)
 
 
 def _of_words(word_side: "_Network", columns: Mapping[str, np.ndarray]):
@@ -167,5 +174,11 @@ class _Network:
 
     def __call__(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         names = sorted(self.outputs)
-        outputs = self.session.run(names, {name: arrays[name] for name in self.inputs})
+        inputs = {name: arrays[name] for name in self.inputs}
+        try:
+            outputs = self.session.run(names, inputs)
+        # As above; of files that do not belong together.
+        except Exception as error:
+            reason = str(error).splitlines()[0]
+            raise UserError(f"{self.path}: cannot compute: {reason}") from None
         return dict(zip(names, outputs, strict=True))

@@ -58,6 +58,8 @@ class Reader:
         any_shape: a new shape of a batch costs `predict` nothing, so texts are read
             with others of about their length; otherwise in batches of few shapes.
         unpadded: the contexts of a batch must be equally long; for any shape alone.
+        attends: `predict` also tells `attention`, float `(batch, context_length,
+            question_length)`: how each token of the context attends to the question.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class Reader:
         threshold: float = DEFAULT_THRESHOLD,
         any_shape: bool = False,
         unpadded: bool = False,
+        attends: bool = False,
     ):
         self.predict = predict
         self.vocabulary = vocabulary
@@ -75,6 +78,7 @@ class Reader:
         self.threshold = threshold
         self.any_shape = any_shape
         self.alike = 1.0 if unpadded else ALIKE
+        self.attends = attends
         self.limits = MODELS[config.model.name].limits
 
     @classmethod
@@ -94,7 +98,7 @@ class Reader:
         if run == shipped.SHIPPED:
             log.info("reader: %s, which is part of the package", run.name)
         if is_export(run):
-            return cls(*load_export(run, threads), any_shape=True, unpadded=True)
+            return cls(**load_export(run, threads)._asdict(), any_shape=True)
         return cls.of(Run(run).load())
 
     @classmethod

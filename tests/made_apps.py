@@ -13,6 +13,7 @@ class Ready:
 
     vocabulary = Vocabulary([*RESERVED], [*RESERVED], 1)
     limits = ReadingLimits()
+    attends = False
 
     def answer(self, question, context):
         return Answer("", 0, 0, 0.0)

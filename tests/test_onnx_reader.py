@@ -114,10 +114,13 @@ def context_file(tmp_path):
     return path
 
 
-def test_the_server_reads_it_in_several_threads(export, doubting_reader):
+def test_the_server_reads_it_in_several_threads(
+    export, doubting_reader, doubting_model
+):
     from fastapi.testclient import TestClient
     from made_apps import app_of_many
 
+    from qanet.serving.explanation import Explainer
     from qanet.serving.served import Loaded
 
     contexts = [f"Zoë lives in {place}. {CONTEXT}" for place in ("Oslo", "Rome") * 8]
@@ -133,7 +136,11 @@ def test_the_server_reads_it_in_several_threads(export, doubting_reader):
         with ThreadPoolExecutor(8) as clients:
             assert [*clients.map(ask, contexts)] == [answer.text for answer in expected]
         asked = {"question": QUESTION, "passage": CONTEXT}
-        assert client.post("/v1/explain", json=asked).status_code == 404
+        told = client.post("/v1/explain", json=asked).json()
+    expected = vars(Explainer.of(doubting_model).explain(QUESTION, CONTEXT))
+    assert told.keys() == expected.keys()
+    for name, values in expected.items():
+        np.testing.assert_allclose(told[name], values, atol=2e-3)
 
 
 @pytest.fixture

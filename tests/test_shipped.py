@@ -13,7 +13,6 @@ from qanet.onnx_reader import is_export
 from qanet.reader import Reader
 from qanet.run import Run
 from qanet.serving import connections
-from qanet.serving.readers import Readers
 
 QUESTION, CONTEXT = "Where does Zoë live?", "Zoë lives in São Paulo.\n"
 SAID = "reader: boxed, which is part of the package"
@@ -93,17 +92,18 @@ def test_evaluate_takes_it_and_writes_nothing_into_the_package(
     assert (tmp_path / "evaluation" / "dev" / "metrics.json").is_file()
 
 
-def test_serve_takes_it(boxed, monkeypatch, capsys):
+def test_serve_takes_it(boxed, trained_reader, monkeypatch, capsys):
     class Server:
         def run(self, sockets):
             assert sockets
 
+    served = []
     monkeypatch.setattr(connections, "make_server", lambda app, level: Server())
-    loaded = []
-    monkeypatch.setattr(Readers, "load", lambda readers: loaded.extend(readers.loaders))
+    monkeypatch.setattr(Reader, "of", lambda trained, as_they_come: trained_reader)
+    monkeypatch.setattr("qanet.serving.server.make_app", served.append)
     cli.main(["serve", "--port", "0"])
-    assert loaded == ["boxed"]
     assert capsys.readouterr().out.startswith(f"loading {boxed}; then at http://")
+    assert [*served[0]] == ["boxed"]
 
 
 def test_where_it_lacks_one_line_says_so(
@@ -126,13 +126,6 @@ def test_where_it_lacks_one_line_says_so(
     assert not (tmp_path / "evaluation").exists()
 
 
-# The one that is part of the package, once it is there.
-there = pytest.mark.skipif(
-    not shipped.SHIPPED.is_dir(), reason=f"{shipped.SHIPPED} is not there yet"
-)
-
-
-@there
 def test_the_shipped_reader_is_whole_and_small():
     (checksums,) = shipped.SHIPPED.glob("SHA256SUMS")
     listed = {
@@ -153,7 +146,6 @@ def test_the_shipped_reader_is_whole_and_small():
     assert is_export(shipped.SHIPPED)
 
 
-@there
 def test_its_card_leaves_nothing_open():
     card = (shipped.SHIPPED / "README.md").read_text("utf-8")
     assert "not stated" not in card
@@ -165,7 +157,6 @@ def reader():
     return Reader.load()
 
 
-@there
 @pytest.mark.parametrize(
     ("question", "context", "expected"),
     [

@@ -42,8 +42,8 @@ def add_parser(commands) -> None:
         type=int,
         choices=(16, 8, 4),
         default=16,
-        help="of each number of the table of words, in ONNX; with 8 or 4 the weights "
-        "have 16 in the place of 32 (default: %(default)s)",
+        help="of each number of the table of words, in ONNX; with 8 or 4 QANet's "
+        "weights have 16 in the place of 32 (default: %(default)s)",
     )
     parser.add_argument(
         "--card",
@@ -76,6 +76,12 @@ def _run(options: argparse.Namespace) -> None:
         raise UserError(
             f"--format saved_model: {name} reads word pieces, which TensorFlow cannot "
             "make of strings; give --format onnx or litert"
+        )
+    of_words = options.format == "onnx" and MODELS[name].text == "words"
+    if options.word_bits != 16 and not of_words:
+        raise UserError(
+            f"--word-bits {options.word_bits}: is for --format onnx of readers of "
+            "words; leave it out"
         )
     if contextual_of(settings):
         raise UserError(

@@ -32,10 +32,11 @@ def add_parser(commands) -> None:
         "--model",
         type=_named,
         nargs="+",
+        default=[],
         metavar="[NAME=]DIR",
-        help="directory that train.py made, or an ONNX export (default: the reader "
-        "that is part of the package); of several, requests name one, by default the "
-        "first; without NAME it is called as its directory",
+        help="directory that train.py made, or an ONNX export; of several, requests "
+        "name one, by default the first; without NAME it is called as its directory "
+        "(default: the reader that is part of the package)",
     )
     parser.add_argument(
         "--host",
@@ -77,8 +78,9 @@ def _run(options: argparse.Namespace) -> None:
             "the server needs fastapi, prometheus-client and uvicorn: "
             "pip install 'qanet[serve]'"
         ) from None
+    named = options.model or [_named(str(shipped_reader()))]
+    directories = _by_name(named)
     with _listening(options.host, options.port) as bound:
-        directories = _by_name(options.model or [_named(str(shipped_reader()))])
         for directory in directories.values():
             check_reader(directory)
         load_backend([*directories.values()])

@@ -18,7 +18,7 @@ class Graph:
     result.
 
     Args:
-        half: store floats in half precision. They are computed with in single.
+        half: store weights in half precision. They are computed with in single.
     """
 
     def __init__(self, half: bool = False):
@@ -47,16 +47,23 @@ class Graph:
             values: what NumPy makes an array of; floats become single precision.
         """
         array = np.asarray(values)
-        is_float = array.dtype.kind == "f"
-        if is_float:
-            array = array.astype(np.float16 if self.half else np.float32)
+        if array.dtype.kind == "f":
+            array = array.astype(np.float32)
+        return self._stored(array)
+
+    def weight(self, values: np.ndarray) -> str:
+        """A constant of the model that was learned, floats."""
+        if not self.half:
+            return self.constant(values)
+        half = self._stored(values.astype(np.float16))
+        return self.add("Cast", half, to=onnx.TensorProto.FLOAT)
+
+    def _stored(self, array: np.ndarray) -> str:
         key = repr((array.dtype.str, array.shape)).encode() + array.tobytes()
         if key not in self._names:
             name = f"constant_{len(self._constants)}"
             array = np.ascontiguousarray(array).reshape(array.shape)
             self._constants.append(numpy_helper.from_array(array, name))
-            if is_float and self.half:
-                name = self.add("Cast", name, to=onnx.TensorProto.FLOAT)
             self._names[key] = name
         return self._names[key]
 

@@ -66,8 +66,13 @@ def export_onnx(trained: TrainedModel, directory: Path, bits: int = 16) -> None:
         raise UserError("ONNX files need tf2onnx: pip install 'qanet[onnx]'") from None
     model, settings = trained.model, trained.config.model
     if MODELS[settings.name].text == "words":
-        table = FoldedTable.of(word_embedding(model).fold(), bits)
-        table.save(directory)
+        folded = word_embedding(model).fold()
+        if bits == 4 and folded.shape[1] % 2:
+            raise UserError(
+                f"--word-bits 4: a word has {folded.shape[1]} numbers here, which must "
+                "be even; give 8 or 16"
+            )
+        FoldedTable.of(folded, bits).save(directory)
         _trace(word_side(model), directory / WORD_FILE)
     network = directory / NETWORK_FILE
     if settings.name == "qanet" and is_written(settings):

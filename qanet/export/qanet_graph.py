@@ -3,7 +3,7 @@
 The graph of training, traced, makes five passes over the weights of the attention and
 nine over the features of a convolution, where a compiler fuses them. ONNX Runtime fuses
 little, so here each is the one operation that ONNX has for it, and constant factors
-are part of the weights. docs/export.md tells what that gave.
+are part of the weights.
 """
 
 from collections.abc import Mapping
@@ -183,6 +183,7 @@ class _Layers:
     def _convolution(self, path: str, x: str, real: str | None, scale: float) -> str:
         """`DepthwiseSeparableConv1D`."""
         add, constant = self.graph.add, self.graph.constant
+        weight = self.graph.weight
         depthwise = self.weights[f"{path}/depthwise_kernel"]
         pointwise = self.weights[f"{path}/pointwise_kernel"] * scale
         size, width = depthwise.shape
@@ -194,14 +195,14 @@ class _Layers:
         x = add(
             "Conv",
             x,
-            constant(depthwise.T[:, None, None, :]),
+            weight(depthwise.T[:, None, None, :]),
             group=width,
             kernel_shape=[1, size],
             pads=[0, before, 0, size - 1 - before],
         )
         # The rectifier and a positive factor may change places.
         bias = self._weight(f"{path}/bias", scale)
-        x = add("Relu", add("Conv", x, constant(pointwise.T[:, :, None, None]), bias))
+        x = add("Relu", add("Conv", x, weight(pointwise.T[:, :, None, None]), bias))
         return add("Transpose", add("Squeeze", x, constant([2])), perm=[0, 2, 1])
 
     def _attention(self, path: str, x: str, real: str | None, scale: float) -> str:
@@ -212,7 +213,7 @@ class _Layers:
         size = width // heads
 
         def heads_of(kernel, order):
-            y = add("MatMul", x, constant(kernel))
+            y = add("MatMul", x, self.graph.weight(kernel))
             y = add("Reshape", y, constant([0, 0, heads, size]))
             return add("Transpose", y, perm=order)
 
@@ -297,4 +298,4 @@ class _Layers:
         return self.graph.add("Unsqueeze", x, self.graph.constant(list(axes)))
 
     def _weight(self, path: str, scale: float = 1.0) -> str:
-        return self.graph.constant(self.weights[path] * scale)
+        return self.graph.weight(self.weights[path] * scale)

@@ -43,11 +43,11 @@ class Spelling(keras.layers.Layer):
         self.lowercase = tuple(lowercase)
 
     def call(self, words, characters):
-        folded = self._fold(characters)
-        forms = characters, folded, folded[:, :, :STEM]
+        lowered = self._lowered(characters)
+        forms = characters, lowered, lowered[:, :, :STEM]
         return ops.stack([_hash(words, form) for form in forms], axis=-1)
 
-    def _fold(self, characters):
+    def _lowered(self, characters):
         if not self.lowercase:
             return characters
         table = ops.convert_to_tensor(self.lowercase, dtype="int32")

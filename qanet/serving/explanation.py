@@ -12,7 +12,7 @@ from qanet.datasets.squad import Example
 from qanet.datasets.windows import reading_windows
 from qanet.models.limits import ReadingLimits
 from qanet.models.registry import MODELS
-from qanet.reader import Predict
+from qanet.reader import Predict, Reader
 from qanet.run import TrainedModel
 from qanet.text.encoders import TextEncoder
 
@@ -105,3 +105,17 @@ def _softmax(logits: np.ndarray) -> list[float]:
 
 def _rounded(values: np.ndarray) -> list:
     return np.round(np.asarray(values, np.float64), DIGITS).tolist()
+
+
+def explainer_of(reader: Reader, model: TrainedModel | None) -> Explainer | None:
+    """What explains a reader's answers; `None` where it does not tell its attention.
+
+    Args:
+        reader: the reader.
+        model: what it computes with, where that is at hand.
+    """
+    if model and MODELS[model.config.model.name].attention:
+        return Explainer.of(model)
+    if reader.attends:
+        return Explainer(reader.predict, reader.vocabulary, reader.limits)
+    return None

@@ -5,11 +5,10 @@ from typing import NamedTuple
 
 from qanet import __version__
 from qanet.decoding import Answer
-from qanet.models.registry import MODELS
 from qanet.reader import Reader
 from qanet.run import TrainedModel
 from qanet.serving.batching import Batcher
-from qanet.serving.explanation import Explainer
+from qanet.serving.explanation import explainer_of
 from qanet.serving.limits import (
     Limits,
     check_explained,
@@ -28,8 +27,7 @@ class Loaded(NamedTuple):
 
     Attributes:
         reader: answers the questions.
-        model: what the reader computes with, where that is at hand: if it offers its
-            attention, answers are explained.
+        model: what the reader computes with, where that is at hand.
         workers: threads that may use the reader at a time.
     """
 
@@ -75,9 +73,7 @@ class ServedReader:
             question_tokens=self.reader.limits.question,
             explained_tokens=self.reader.limits.window,
         )
-        self.explainer = None
-        if self.model and MODELS[self.model.config.model.name].attention:
-            self.explainer = Explainer.of(self.model)
+        self.explainer = explainer_of(self.reader, self.model)
         # The first question compiles; no client should wait for that.
         ready = "Is it ready?", "It is ready."
         self.reader.answer(*ready)

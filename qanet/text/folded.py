@@ -94,14 +94,14 @@ class FoldedTable(NamedTuple):
         Raises:
             UserError: a file is missing or malformed.
         """
-        rows = _map(directory / TABLE_FILE, words)
-        if rows.dtype == np.float16:
-            return cls(rows)
-        scales = _map(directory / SCALES_FILE, words)
-        integers = rows.dtype in (np.int8, np.uint8)
-        width = rows.shape[1] * (2 if rows.dtype == np.uint8 else 1)
-        fits = scales.dtype == np.float16 and width % max(1, scales.shape[1]) == 0
-        if not integers or not fits:
+        rows, scales = _map(directory / TABLE_FILE, words), None
+        fits = rows.dtype in (np.float16, np.int8, np.uint8)
+        if fits and rows.dtype != np.float16:
+            scales = _map(directory / SCALES_FILE, words)
+            width = rows.shape[1] * (2 if rows.dtype == np.uint8 else 1)
+            groups = scales.shape[1]
+            fits = scales.dtype == np.float16 and groups > 0 and width % groups == 0
+        if not fits:
             raise UserError(
                 f"{directory / TABLE_FILE}: not a table of words; export it anew"
             )
@@ -110,7 +110,7 @@ class FoldedTable(NamedTuple):
 
 def _map(path: Path, words: int) -> np.ndarray:
     try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        array = np.lib.format.open_memmap(path, mode="r")
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
     # Nearly anything, from NumPy's header parser.

@@ -72,11 +72,14 @@ def test_litert_gives_the_logits(exported, examples, tmp_path):
     check_vocabulary(tmp_path, exported)
 
 
-@pytest.mark.parametrize(("bits", "tolerance"), [(16, 2e-3), (8, 0.1), (4, 1.0)])
-def test_onnx_gives_the_logits(exported, examples, tmp_path, bits, tolerance):
+@pytest.mark.parametrize(("bits", "share"), [(16, 0.002), (8, 0.02), (4, 0.3)])
+def test_onnx_gives_the_logits(exported, examples, tmp_path, bits, share):
     portable.export_onnx(exported, tmp_path, bits)
 
     export = load_export(tmp_path)
+    # A share of how far the logits lie apart.
+    spread = np.ptp(exported.model(examples[1])["start_logits"][0, -31:])
+    tolerance = max(1e-4, share * float(spread))
     for inputs in examples:
         several = {name: np.repeat(value, 2, axis=0) for name, value in inputs.items()}
         given = {}

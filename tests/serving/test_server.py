@@ -324,6 +324,7 @@ class Slow:
     """A reader whose answers wait; notes how many it was asked at a time."""
 
     vocabulary = Vocabulary([*RESERVED], [*RESERVED], 1)
+    attends = False
 
     def __init__(self):
         self.go_on = threading.Event()

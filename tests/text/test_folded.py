@@ -66,6 +66,8 @@ def test_a_stored_table_is_mapped_into_memory(bits, rng, tmp_path):
         (folded.TABLE_FILE, np.zeros((3, 3), np.int8), "one row for each word"),
         (folded.TABLE_FILE, np.zeros(4, np.int8), "one row for each word"),
         (folded.TABLE_FILE, np.zeros((4, 3), np.int32), "not a table of words"),
+        (folded.TABLE_FILE, np.zeros((4, 3), np.float32), "not a table of words"),
+        (folded.SCALES_FILE, np.zeros((4, 0), np.float16), "not a table of words"),
         (folded.TABLE_FILE, np.array([["a"]] * 4, object), "damaged"),
         (folded.SCALES_FILE, None, "cannot be read"),
         (folded.SCALES_FILE, np.zeros((4, 2), np.float16), "not a table of words"),
