@@ -97,7 +97,9 @@ def _run(options: argparse.Namespace) -> None:
         host, port = bound.getsockname()[:2]
         paths = ", ".join(map(str, directories.values()))
         say(f"loading {paths}; then at http://{host}:{port}", flush=True)
-        signal.signal(signal.SIGHUP, lambda *_: readers.reload_soon())
+        # Windows has no such signal.
+        if hasattr(signal, "SIGHUP"):
+            signal.signal(signal.SIGHUP, lambda *_: readers.reload_soon())
         readers.load()
         make_server(make_app(readers), log.level).run(sockets=[bound])
 

@@ -5,10 +5,22 @@ from typing import Any
 
 from qanet.config import Config
 
+# The settings that name files or directories.
+PLACES = {
+    "data": ("train", "dev", "augmented", "packed"),
+    "vocabulary": ("vectors",),
+    "model": ("contextual", "pretrained"),
+    "training": ("teacher",),
+}
+
 
 def without_places(config: Config) -> Config:
     """The configuration with the name of each file in the place of its path."""
-    return Config.model_validate(_named(config.model_dump(mode="json")))
+    values = config.model_dump(mode="json")
+    for section, settings in PLACES.items():
+        present = values[section]
+        present |= {name: _named(present[name]) for name in settings if name in present}
+    return Config.model_validate(values)
 
 
 def _named(value: Any) -> Any:
@@ -16,4 +28,5 @@ def _named(value: Any) -> Any:
         return {key: _named(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_named(item) for item in value]
-    return Path(value).name if isinstance(value, str) else value
+    # A root or a drive has no name.
+    return Path(value).name or value if isinstance(value, str) else value

@@ -43,7 +43,7 @@ class FoldedTable(NamedTuple):
         """A table in few bits.
 
         Args:
-            table: float `(words, width)`, of even width.
+            table: float `(words, width)`; for 4 bits, of even width.
             bits: 16, half precision, or 8 or 4, integers with a scale for each
                 `GROUP` of them.
         """

@@ -93,6 +93,14 @@ def test_export_refuses_mistakes(refused, tmp_path):
     assert not (tmp_path / "1").exists()
 
 
+@pytest.mark.parametrize("format", ["saved_model", "litert"])
+def test_bits_of_words_are_for_onnx(loaded, refused, tmp_path, format):
+    more = ["--format", format, "--word-bits", "8"]
+    line = refused(cli.main, *arguments(tmp_path / "1", *more))
+    assert "--word-bits 8: is for --format onnx" in line
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("place", ["file/new", "/proc/new"])
 def test_export_that_could_not_be_written_is_not_begun(
     loaded, refused, monkeypatch, tmp_path, place

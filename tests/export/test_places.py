@@ -13,6 +13,7 @@ def test_files_keep_their_names_alone():
             "data.mix={original: 2, es: 1}",
             "vocabulary.vectors=[/a/b.txt.gz, c.txt]",
             "training.teacher=/t/teacher.npz",
+            "model.contextual=../runs/bilm",
         ],
     )
     found = without_places(config)
@@ -20,8 +21,16 @@ def test_files_keep_their_names_alone():
     assert found.data.augmented == {"es": "train.es.json"}
     assert found.vocabulary.vectors == ("b.txt.gz", "c.txt")
     assert found.training.teacher == "teacher.npz"
-    assert found.model == config.model
+    assert found.model.contextual == "bilm"
+    assert found.model.model_copy(update={"contextual": "../runs/bilm"}) == config.model
+
+
+def test_public_weights_keep_their_name_alone():
+    config = load_preset("bert", ["model.pretrained=/home/zoe/minilm/"])
+    assert without_places(config).model.pretrained == "minilm"
 
 
 def test_what_names_no_file_stays():
     assert without_places(Config()) == Config()
+    root = load_preset("qanet", ["data.train=/"])
+    assert without_places(root) == root

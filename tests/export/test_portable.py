@@ -93,6 +93,17 @@ def test_onnx_gives_the_logits(exported, examples, tmp_path, bits, share):
     check_vocabulary(tmp_path, exported)
 
 
+def test_words_of_odd_width_have_no_4_bits(trained_model, tmp_path):
+    settings = MODELS["aoa-cloze"].settings(units=5, width=9)
+    config = trained_model.config.model_copy(update={"model": settings})
+    model = build_run_model(config, trained_model.vocabulary)
+    trained = TrainedModel(model, trained_model.vocabulary, config)
+
+    with pytest.raises(UserError, match="a word has 9 numbers here"):
+        portable.export_onnx(trained, tmp_path, bits=4)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_onnx_without_its_library(trained_model, monkeypatch, tmp_path):
     monkeypatch.setitem(__import__("sys").modules, "tf2onnx", None)
 
