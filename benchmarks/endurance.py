@@ -9,16 +9,20 @@ how to repeat it; exit code 1 where something did.
 
 import argparse
 import json
+import os
 import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
 
-from enduring import server
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+from enduring import server, texts
 
 from qanet.files import write_text
 
 PARTS = {
+    "texts": texts.run,
     "server": server.run,
 }
 
