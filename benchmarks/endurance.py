@@ -17,11 +17,15 @@ from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-from enduring import server, texts
+from enduring import damaged, disks, inputs, killed, server, texts
 
 from qanet.files import write_text
 
 PARTS = {
+    "trainings": killed.run,
+    "checkpoints": damaged.run,
+    "disks": disks.run,
+    "inputs": inputs.run,
     "texts": texts.run,
     "server": server.run,
 }

@@ -8,11 +8,14 @@ that `--help` and mistakes answer at once.
 """
 
 import argparse
+import contextlib
 import logging
 import os
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from qanet.commands import (
@@ -36,6 +39,8 @@ from qanet.errors import UserError
 
 # What a shell says of a program whose reader has gone: 128 and the number of SIGPIPE.
 READER_GONE = 141
+# Of one that Ctrl-C or SIGTERM has stopped.
+INTERRUPTED, TERMINATED = 130, 143
 
 
 def train(arguments: Sequence[str] | None = None) -> None:
@@ -50,7 +55,7 @@ def evaluate(arguments: Sequence[str] | None = None) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """`qanet`, or `python -m qanet`."""
-    _run(make_parser().parse_args(arguments))
+    _run(arguments)
 
 
 def make_parser(script: str | None = None) -> argparse.ArgumentParser:
@@ -86,10 +91,46 @@ def make_parser(script: str | None = None) -> argparse.ArgumentParser:
 def _run_script(name: str, arguments: Sequence[str] | None) -> None:
     """Runs `NAME.py`, which is the command NAME."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    _run(make_parser(f"{name}.py").parse_args([name, *arguments]))
+    _run([name, *arguments], f"{name}.py")
 
 
-def _run(options: argparse.Namespace) -> None:
+class Terminated(KeyboardInterrupt):
+    """SIGTERM has come. Whatever knows how to stop at Ctrl-C stops as well."""
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """Within this context SIGTERM raises `Terminated`, so that all is cleaned up.
+
+    Unless somebody else has decided what it does.
+    """
+    number = signal.SIGTERM
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(number) != signal.SIG_DFL:
+        yield
+        return
+
+    def terminate(*_):
+        raise Terminated
+
+    signal.signal(number, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(number, signal.SIG_DFL)
+
+
+def _run(arguments: Sequence[str] | None, script: str | None = None) -> None:
+    """Parses, and runs the command; a signal ends it with one line."""
+    try:
+        with _terminable():
+            _run_command(make_parser(script).parse_args(arguments))
+    except KeyboardInterrupt as stop:
+        print("stopped", file=sys.stderr)
+        sys.exit(TERMINATED if isinstance(stop, Terminated) else INTERRUPTED)
+
+
+def _run_command(options: argparse.Namespace) -> None:
     """Runs the command; a user's mistake ends it with one line and exit code 2."""
     level = getattr(options, "level", logging.INFO)
     # Remarks on the machine and warnings of TensorFlow's own inside.
@@ -101,11 +142,23 @@ def _run(options: argparse.Namespace) -> None:
             flush_output()
         except OutputGone:
             sys.exit(READER_GONE)
-        except UserError as error:
+        except (UserError, OSError) as error:
             if is_verbose():
                 traceback.print_exc()
-            print(f"error: {error}", file=sys.stderr)
+            print(f"error: {_line(error)}", file=sys.stderr)
             sys.exit(2)
-        except KeyboardInterrupt:
-            print("stopped", file=sys.stderr)
-            sys.exit(130)
+
+
+def _line(error: UserError | OSError) -> str:
+    """What is told of a mistake, on one line also where a file's name has several.
+
+    Raises:
+        OSError: it is of no file.
+    """
+    if isinstance(error, UserError):
+        return " ".join(str(error).splitlines())
+    # Such as of a name that is too long, or of a directory that may not be seen.
+    if error.filename is None:
+        raise error
+    name = " ".join(str(error.filename).splitlines())
+    return f"{name}: cannot be used: {error.strerror}; give another place"

@@ -101,6 +101,12 @@ def _writing() -> Iterator[None]:
         raise UserError(
             f"standard output: cannot be written: {error.strerror}"
         ) from None
+    except UnicodeEncodeError as error:
+        character = error.object[error.start]
+        raise UserError(
+            f"standard output: has no {character!a} in its encoding, {error.encoding}; "
+            "set PYTHONIOENCODING=utf-8, or give files other names"
+        ) from None
 
 
 def is_quiet() -> bool:

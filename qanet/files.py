@@ -6,7 +6,9 @@ import hashlib
 import io
 import json
 import os
+import re
 import secrets
+import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -42,6 +44,17 @@ def write_file(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
         raise UserError(
             f"{path}: cannot be written: {error.strerror or error}"
         ) from error
+
+
+def remove_parts(directory: Path) -> None:
+    """Removes what a process that was killed within `write_file` has left.
+
+    Args:
+        directory: one that no other process writes; it need not be there.
+    """
+    for path in directory.glob(".*.tmp"):
+        if re.fullmatch(r"\..+\.[0-9a-f]{8}\.tmp", path.name):
+            path.unlink(missing_ok=True)
 
 
 def cache_directory() -> Path:
@@ -106,7 +119,15 @@ def pack_json(value: Any) -> np.ndarray:
 
 def unpack_json(array: np.ndarray) -> Any:
     """Reverses `pack_json`; raises `ValueError` where the array holds no JSON."""
-    return json.loads(array.tobytes())
+    return parse_json(array.tobytes())
+
+
+def parse_json(text: str | bytes) -> Any:
+    """What a JSON text stands for; raises `ValueError` where it is none."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 class DamagedFile(Exception):
@@ -123,8 +144,30 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
     # Opened here because NumPy leaves the file of a damaged archive open.
     with path.open("rb") as file:
         try:
-            with np.load(file, allow_pickle=False) as arrays:
-                return {name: arrays[name] for name in arrays.files}
+            with zipfile.ZipFile(file) as archive:
+                _check_count(file, archive)
+                return {
+                    member.filename.removesuffix(".npy"): _read_array(archive, member)
+                    for member in archive.infolist()
+                }
         # Nearly anything: the errors of zip, of zlib, of NumPy's header parser.
         except Exception as error:
             raise DamagedFile(f"{path}: damaged: {error}") from error
+
+
+def _check_count(file: IO[bytes], archive: zipfile.ZipFile) -> None:
+    """Raises `ValueError` where a damaged directory of the archive hides members."""
+    # NumPy writes no comment behind; from 65,535 on the count stands elsewhere.
+    file.seek(-12, os.SEEK_END)
+    count = int.from_bytes(file.read(2), "little")
+    if count not in (len(archive.infolist()), 0xFFFF):
+        raise ValueError("its directory is not whole")
+
+
+def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
+    with archive.open(member) as file:
+        array = np.lib.format.read_array(file, allow_pickle=False)
+        # The checksum is compared at the end, before which a damaged header may stop.
+        if file.read(1):
+            raise ValueError(f"{member.filename} is longer than its array")
+    return array

@@ -3,7 +3,6 @@
 Neither Keras nor TensorFlow is needed.
 """
 
-import json
 import os
 from collections.abc import Callable, Mapping, Set
 from functools import partial
@@ -12,8 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from qanet.checksums import check_checksums
 from qanet.config import Config
 from qanet.errors import UserError, reading_text
+from qanet.files import parse_json
 from qanet.models.registry import MODELS
 from qanet.run import DEFAULT_THRESHOLD, Run
 from qanet.settings import configure
@@ -81,18 +82,20 @@ def load_export(directory: str | os.PathLike, threads: int = 0) -> Export:
     path = directory / READER_FILE
     try:
         with reading_text(path):
-            stored = dict(json.loads(path.read_bytes()))
+            stored = dict(parse_json(path.read_bytes()))
         if stored["format"] != FORMAT:
             raise ValueError("made by another version")
         threshold = float(stored.get("threshold", DEFAULT_THRESHOLD))
         if not 0.0 <= threshold <= 1.0:
             raise ValueError("not a probability")
         values = dict(stored["config"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, OverflowError, TypeError, ValueError):
         raise UserError(
             f"{path}: damaged, or of another version; export the reader anew"
         ) from None
     config = configure(Config, values, [], str(path))
+    # What reads the networks may crash on others.
+    check_checksums(directory, (NETWORK_FILE, WORD_FILE))
     entry = MODELS[config.model.name]
     vocabulary = ENCODERS[entry.text].load_words(directory)
     columns = {*vocabulary.table([""])}

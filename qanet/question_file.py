@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from qanet.decoding import Answer
 from qanet.errors import UserError
-from qanet.files import digest_of
+from qanet.files import digest_of, parse_json
 from qanet.onnx_reader import reader_files
 from qanet.reader import Reader
 
@@ -158,7 +158,7 @@ def rows_done(path: Path) -> tuple[int, list[int]]:
             for line in file:
                 if not line.endswith(b"\n"):
                     break
-                answered = json.loads(line)
+                answered = parse_json(line)
                 last, size = int(answered["row"]), size + len(line)
                 if "error" in answered:
                     bad.append(last)

@@ -321,5 +321,15 @@ class Reader:
                     both, no_answer[items] = split_no_answer(both)
                 for item, of_item in zip(items, both, strict=True):
                     logits[item] = of_item[:, : windows.lengths[item]]
+                    _check_finite(logits[item])
                 bar.update(len(items))
         return logits, no_answer
+
+
+def _check_finite(logits: np.ndarray) -> None:
+    """Raises `UserError` where the model says nothing that can be ranked."""
+    if not np.isfinite(logits).all():
+        raise UserError(
+            "the reader computes what is no finite number, so its files are damaged; "
+            "copy or export it anew"
+        )

@@ -18,6 +18,7 @@ Importing this imports no Keras, so that mistakes are told before it is waited f
 
 import contextlib
 import json
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -26,7 +27,13 @@ from typing import TYPE_CHECKING, Any
 
 from qanet.config import Config
 from qanet.errors import UserError
-from qanet.files import DamagedFile, read_arrays, write_text
+from qanet.files import (
+    DamagedFile,
+    parse_json,
+    read_arrays,
+    remove_parts,
+    write_text,
+)
 from qanet.models.registry import MODELS, contextual_of
 from qanet.settings import Section, load_settings
 from qanet.text.encoders import ENCODERS, TextEncoder
@@ -94,6 +101,12 @@ class RunDirectory:
         if not self.config_path.is_file():
             raise UserError(f"{self.directory}: {self.unknown}")
         return load_settings(self.config_path, self.settings)
+
+    def remove_parts(self) -> None:
+        """Removes what trainings that were killed while they wrote have left."""
+        below = (path for path in self.directory.glob("*") if path.is_dir())
+        for directory in (self.directory, *below):
+            remove_parts(directory)
 
     def check_weights(self) -> None:
         """Raises `UserError` where there are no weights."""
@@ -201,11 +214,12 @@ class Run(RunDirectory):
         if not self.metrics_path.exists():
             return None
         try:
-            metrics = json.loads(self.metrics_path.read_bytes())
+            metrics = parse_json(self.metrics_path.read_bytes())
             for name in ("exact_match", "f1", "total"):
-                float(metrics[name])
+                if not math.isfinite(metrics[name]):
+                    raise ValueError(f"{name} is no number")
             return metrics
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, OverflowError, ValueError, KeyError, TypeError):
             raise UserError(
                 f"{self.metrics_path}: damaged; remove it, then --resume evaluates "
                 "the run again"
@@ -225,11 +239,11 @@ class Run(RunDirectory):
         if not self.no_answer_path.exists():
             return DEFAULT_THRESHOLD
         try:
-            threshold = float(json.loads(self.no_answer_path.read_bytes())["threshold"])
+            threshold = float(parse_json(self.no_answer_path.read_bytes())["threshold"])
             if not 0.0 <= threshold <= 1.0:
                 raise ValueError("not a probability")
             return threshold
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, OverflowError, ValueError, KeyError, TypeError):
             raise UserError(
                 f"{self.no_answer_path}: damaged; remove it, then the threshold is "
                 f"{DEFAULT_THRESHOLD}"

@@ -4,6 +4,7 @@ Unknown keys, wrong types and impossible values are refused.
 """
 
 import copy
+import re
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -22,6 +23,8 @@ from pydantic import (
 from qanet.errors import UserError
 
 LARGEST = 100_000_000
+# Levels of nested values, and characters of a value that a message shows.
+DEEPEST, LONGEST_SHOWN = 20, 200
 # Far above what anybody wants, and below what would fill the memory or never end.
 Size = Annotated[PositiveInt, Field(le=10_000)]
 SizeOrZero = Annotated[NonNegativeInt, Field(le=10_000)]
@@ -71,6 +74,7 @@ def configure(
     Raises:
         UserError: unknown key, wrong type or impossible value.
     """
+    _check_texts(values, where)
     # On top of the defaults, so that an override may name a part of a section.
     wanted = copy.deepcopy(values)
     for override in overrides:
@@ -88,10 +92,10 @@ def load_settings(path: Path, kind: type[Kind]) -> Kind:
         UserError: the file is missing or is not a valid configuration.
     """
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        values = _parse(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
-    except (yaml.YAMLError, ValueError):
+    except ValueError:
         raise UserError(f"{path}: not a valid configuration file") from None
     return _validate(kind, values, str(path))
 
@@ -115,9 +119,9 @@ def _override(values: dict[str, Any], override: str) -> None:
             "for example training.steps=1000"
         )
     try:
-        value = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError):
-        raise UserError(f"--set {key}: {text!r} is not a value") from None
+        value = _parse(text)
+    except ValueError:
+        raise UserError(f"--set {key}: {_shown(text)} is not a value") from None
     for part in parts[:-1]:
         values = values.setdefault(part, {})
         if not isinstance(values, dict):
@@ -125,11 +129,54 @@ def _override(values: dict[str, Any], override: str) -> None:
     values[parts[-1]] = value
 
 
+def _parse(text: str) -> Any:
+    """What a YAML text stands for; raises `ValueError` where it is none."""
+    try:
+        return yaml.safe_load(text)
+    # Besides its own errors nearly anything, from what makes values of the text.
+    except Exception as error:
+        raise ValueError(str(error)) from None
+
+
+def _check_texts(value: Any, where: str, key: str = "", depth: int = 0) -> None:
+    """Raises `UserError` for a text that no file can hold, and for deep nesting."""
+    key = key or "the configuration"
+    if depth > DEEPEST:
+        raise UserError(f"{where}: {key} is nested too deeply")
+    if isinstance(value, str) and not _is_storable(value):
+        raise UserError(
+            f"{where}: {key}={_shown(value)}: has a NUL or half a surrogate pair; "
+            "leave it out"
+        )
+    if isinstance(value, dict):
+        for name, part in value.items():
+            _check_texts(name, where, key, depth + 1)
+            inside = str(name) if depth == 0 else f"{key}.{name}"
+            _check_texts(part, where, inside, depth + 1)
+    if isinstance(value, list | tuple):
+        for part in value:
+            _check_texts(part, where, key, depth + 1)
+
+
+def _is_storable(text: str) -> bool:
+    """Whether a text is without NUL and halves of surrogate pairs."""
+    return not re.search("[\0\ud800-\udfff]", text)
+
+
+def _shown(value: Any) -> str:
+    """A value in a message."""
+    text = repr(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
+
+
 def _validate(kind: type[Kind], values: Any, where: str) -> Kind:
+    _check_texts(values, where)
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        raise UserError(f"{where}: {_first_problem(error)}") from None
+        # A key may have a line break in it.
+        problem = " ".join(_first_problem(error).splitlines())
+        raise UserError(f"{where}: {problem}") from None
 
 
 def _first_problem(error: ValidationError) -> str:
@@ -142,4 +189,5 @@ def _first_problem(error: ValidationError) -> str:
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "value_error":
         return f"{key}: {message}"
-    return f"{key}={problem['input']!r}: {message[0].lower()}{message[1:]}"
+    shown = _shown(problem["input"])
+    return f"{key}={shown}: {message[0].lower()}{message[1:]}"

@@ -16,7 +16,7 @@ from qanet.datasets.soft_targets import (
 )
 from qanet.datasets.squad import Example
 from qanet.errors import UserError
-from qanet.files import digest_of, write_text
+from qanet.files import digest_of, parse_json, write_text
 from qanet.onnx_reader import reader_files
 from qanet.reader import Reader
 
@@ -82,7 +82,7 @@ def key_of(readers: Sequence[Path], examples: Sequence[Example]) -> str:
 def _check_parts(directory: Path, key: str) -> None:
     path = directory / "key.json"
     try:
-        found = json.loads(path.read_bytes())
+        found = parse_json(path.read_bytes())
     except FileNotFoundError:
         return
     except (OSError, ValueError):

@@ -22,12 +22,15 @@ def assign_variables(
     """Assigns arrays to variables by name, all of them or none.
 
     Raises:
-        ValueError: an array is missing, left over or of another shape.
+        ValueError: an array is missing, left over, of another shape or of another kind
+            of numbers.
     """
     if arrays.keys() != variables.keys():
         odd = min(arrays.keys() ^ variables.keys())
         raise ValueError(f"{odd} is in only one of file and model")
     for name, variable in variables.items():
+        if arrays[name].dtype.kind not in ("f" if "float" in variable.dtype else "iu"):
+            raise ValueError(f"{name} has numbers of type {arrays[name].dtype}")
         if arrays[name].shape != tuple(variable.shape):
             raise ValueError(
                 f"{name} has shape {arrays[name].shape}, not {tuple(variable.shape)}"

@@ -2,6 +2,8 @@
 
 import json
 import logging
+import signal
+import threading
 
 import pytest
 
@@ -85,6 +87,46 @@ def test_ctrl_c_ends_without_a_traceback(monkeypatch, capsys, trained, tmp_path)
         cli.main([*arguments, "--context-file", str(path)])
     assert caught.value.code == 130
     assert capsys.readouterr().err == "stopped\n"
+
+
+@pytest.fixture
+def terminated(monkeypatch):
+    """Runs a command that is sent SIGTERM; gives the signal's handlers before it."""
+    monkeypatch.setattr(
+        pack, "_run", lambda _: signal.raise_signal(signal.SIGTERM) or None
+    )
+    before = signal.getsignal(signal.SIGTERM)
+
+    def run(handler):
+        signal.signal(signal.SIGTERM, handler)
+        cli.main(["pack", "--output", "x.npz"])
+
+    yield run
+    signal.signal(signal.SIGTERM, before)
+
+
+def test_sigterm_ends_without_a_traceback(terminated, capsys):
+    with pytest.raises(SystemExit) as caught:
+        terminated(signal.SIG_DFL)
+    assert caught.value.code == 143
+    assert capsys.readouterr().err == "stopped\n"
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_sigterm_of_others_stays_theirs(terminated):
+    terminated(signal.SIG_IGN)
+    seen = []
+    terminated(lambda *_: seen.append("theirs"))
+    assert seen == ["theirs"]
+
+
+def test_commands_run_in_any_thread(monkeypatch):
+    seen = []
+    monkeypatch.setattr(pack, "_run", lambda _: seen.append("run"))
+    thread = threading.Thread(target=cli.main, args=[["pack", "--output", "x.npz"]])
+    thread.start()
+    thread.join()
+    assert seen == ["run"]
 
 
 @pytest.mark.parametrize("door", [cli.main, cli.train, cli.evaluate])
@@ -234,3 +276,23 @@ def test_trains_and_evaluates_on_jax_where_tensorflow_cannot_be_imported(
     assert (
         read.answer(example.question, example.context).text == (predictions[example.id])
     )
+
+
+def test_a_name_that_is_too_long_is_a_mistake(refused):
+    line = refused(cli.main, "evaluate", "--model", "a" * 5000, "--data", "sample")
+    assert "File name too long" in line
+
+
+def test_a_name_of_several_lines_is_told_on_one(refused, tmp_path):
+    name = tmp_path / "a\nb\u2028c"
+    line = refused(cli.main, "evaluate", "--data", "sample", "--predictions", name)
+    assert f"{tmp_path}/a b c: cannot be read" in line
+
+
+def test_an_error_of_no_file_is_no_mistake(monkeypatch):
+    def fail(options):
+        raise OSError("of something else")
+
+    monkeypatch.setattr("qanet.commands.settings.tables", lambda: fail(None))
+    with pytest.raises(OSError, match="of something else"):
+        cli.main(["settings"])

@@ -217,6 +217,11 @@ def test_an_override_is_key_equals_value(override):
         "2024-13-01",
         "0x_",
         "9" * 5000,
+        # The library fails at these by errors of other kinds than its own.
+        "!!int ''",
+        "!!bool x",
+        "!!timestamp x",
+        "[" * 3000,
     ],
 )
 def test_an_override_that_is_not_yaml(text):
@@ -466,3 +471,23 @@ def test_a_missing_file(tmp_path):
         load_settings(tmp_path / "config.json", Config)
     with pytest.raises(UserError, match="cannot be read"):
         load_settings(tmp_path, Config)
+
+
+@pytest.mark.parametrize("text", ['"a\\0"', '"\\udcff"', '{a: ["\\0"]}', '{"\\0": a}'])
+def test_a_text_that_no_file_could_hold(text):
+    message = refusal(f"data.augmented={text}")
+    assert "data.augmented" in message
+    assert "a NUL or half a surrogate pair" in message
+
+
+def test_values_that_are_nested_without_end():
+    assert "data.augmented is nested too deeply" in refusal("data.augmented=&a [*a]")
+
+
+def test_a_long_value_is_not_shown_whole():
+    assert len(refusal(f"training.steps={'long' * 1000}")) < 400
+
+
+@pytest.mark.parametrize("key", ["training", "model"])
+def test_a_key_of_several_lines(key):
+    assert "a b" in refusal(f"{key}={{'a\\nb': 1}}".replace("'", '"'))

@@ -1,5 +1,6 @@
 """Tests of qanet.console: what is shown, where, and what is not."""
 
+import io
 import logging
 import os
 import sys
@@ -164,3 +165,10 @@ def test_standard_output_that_is_closed_is_left_alone(monkeypatch):
     monkeypatch.setattr(sys, "stdout", None)
     say("x")
     console.flush_output()
+
+
+def test_say_what_the_encoding_has_no_character_for(monkeypatch):
+    output = io.TextIOWrapper(io.BytesIO(), "ascii")
+    monkeypatch.setattr(sys, "stdout", output)
+    with pytest.raises(UserError, match=r"'\\xe9' in its encoding, ascii; set PYTH"):
+        say("é")

@@ -11,11 +11,14 @@ from hypothesis import strategies as st
 
 from qanet.errors import UserError
 from qanet.files import (
+    DamagedFile,
     cache_directory,
     digest_of,
     pack_json,
+    parse_json,
     read_arrays,
     read_lines,
+    remove_parts,
     unpack_json,
     write_csv,
     write_file,
@@ -91,6 +94,50 @@ def test_a_disk_that_fails_changes_nothing(tmp_path, monkeypatch, step):
     assert str(caught.value) == f"{path}: cannot be written: no space left"
     assert path.read_bytes() == b"old"
     assert listing(tmp_path) == ["file"]
+
+
+def test_parts_of_a_killed_process_are_removed(tmp_path, monkeypatch):
+    def killed(*_, **options):
+        raise SystemExit
+
+    # Then neither the file nor what clears up after it is reached.
+    monkeypatch.setattr(type(tmp_path), "unlink", killed)
+    monkeypatch.setattr(os, "fsync", killed)
+    with pytest.raises(SystemExit):
+        write_file(tmp_path / "weights.npz", lambda file: file.write(b"half"))
+    monkeypatch.undo()
+    (part,) = listing(tmp_path)
+    others = [".name.tmp", "name.0123abcd.tmp", ".name.0123abcd", ".x.0123abcdef.tmp"]
+    for name in others:
+        (tmp_path / name).touch()
+
+    remove_parts(tmp_path)
+    remove_parts(tmp_path / "absent")
+
+    assert part.startswith(".weights.npz.")
+    assert sorted(listing(tmp_path)) == sorted(others)
+
+
+def test_no_changed_bit_of_an_archive_changes_its_arrays(tmp_path):
+    path = tmp_path / "file.npz"
+    arrays = {"a": np.arange(9, dtype="float32"), "c": np.int64(3)}
+    np.savez(path, **arrays)
+    content, read = bytearray(path.read_bytes()), 0
+    for place in range(len(content)):
+        for bit in range(8):
+            content[place] ^= 1 << bit
+            path.write_bytes(content)
+            content[place] ^= 1 << bit
+            try:
+                found = read_arrays(path)
+            except DamagedFile:
+                continue
+            read += 1
+            assert found.keys() == arrays.keys(), (place, bit)
+            for name, array in arrays.items():
+                assert found[name].tobytes() == array.tobytes(), (place, bit)
+    # Times and rights of the files in it are not read.
+    assert 0 < read < 4 * len(content)
 
 
 @pytest.mark.parametrize(
@@ -178,3 +225,10 @@ def test_the_digest_tells_files_their_order_and_the_text_apart(tmp_path):
     assert digest_of([one]) != before
     with pytest.raises(UserError, match="absent: cannot be read"):
         digest_of([tmp_path / "absent"])
+
+
+def test_a_text_that_is_no_json():
+    assert parse_json(b'{"a": [1.5]}') == {"a": [1.5]}
+    for text in ("", "{", b"\xff", "[" * 100_000):
+        with pytest.raises(ValueError, match=r".+"):
+            parse_json(text)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from tiny_runs import BLOCKING, ROOT
 
+from qanet.checksums import write_checksums
 from qanet.errors import UserError
 from qanet.export import portable
 from qanet.onnx_reader import is_export, load_export
@@ -159,6 +160,8 @@ def copy(export, tmp_path):
         ("reader.json", b"\xff"),
         ("reader.json", b'{"format": 2, "config": {}, "threshold": 7}'),
         ("reader.json", b'{"format": 2, "config": {}, "threshold": NaN}'),
+        ("reader.json", b'{"format": 2, "config": {}, "threshold": %d}' % 10**400),
+        ("reader.json", b"[" * 100_000),
         ("vocabulary.json", b"{}"),
         ("vocabulary.json", None),
         ("model.onnx", b"no network"),
@@ -184,6 +187,29 @@ def test_the_network_of_another_reader_is_refused(copy):
     (copy / "vocab.txt").write_text("\n".join(pieces))
     with pytest.raises(UserError, match=r"model\.onnx: is not the network of this"):
         load_export(copy)
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "words.onnx"])
+def test_a_network_that_its_checksum_does_not_tell_of(copy, name, monkeypatch):
+    write_checksums(copy)
+    load_export(copy)
+    data = bytearray((copy / name).read_bytes())
+    data[len(data) // 2] ^= 1
+    (copy / name).write_bytes(data)
+    # It is not even read, for that may end the process.
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(UserError) as error:
+        load_export(copy)
+    assert str(copy / name) in str(error.value)
+    assert "SHA256SUMS" in str(error.value)
+
+
+def test_scales_that_are_no_numbers(copy, doubting_model):
+    portable.export_onnx(doubting_model, copy, bits=8)
+    scales = np.load(copy / "word_scales.npy")
+    np.save(copy / "word_scales.npy", np.full_like(scales, np.nan))
+    with pytest.raises(UserError, match="no finite number"):
+        Reader.load(copy).answer(QUESTION, CONTEXT)
 
 
 def test_onnx_runtime_is_named_where_it_lacks(export, monkeypatch):

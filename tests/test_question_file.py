@@ -140,7 +140,11 @@ def test_the_key_tells_readers_questions_and_counts_apart(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", [b"{}\n", b"1\n", b"text\n", b'{"row": "x"}\n', b'{"row": 1e400}\n']
+    "content",
+    [
+        *(b"{}\n", b"1\n", b"text\n", b'{"row": "x"}\n', b'{"row": 1e400}\n'),
+        b"[" * 100_000 + b"\n",
+    ],
 )
 def test_a_file_of_something_else_is_left_alone(tmp_path, content):
     path = tmp_path / "out.part"

@@ -56,6 +56,18 @@ def edit_config(run, change):
     run.config_path.write_text(json.dumps(config))
 
 
+def test_parts_of_files_are_removed_but_those_of_an_evaluation(tmp_path):
+    names = ("", "checkpoints", "vocabulary", "evaluation", "evaluation/dev")
+    parts = [tmp_path / name / ".x.json.0123abcd.tmp" for name in names]
+    for part in parts:
+        part.parent.mkdir(exist_ok=True)
+        part.touch()
+    Run(tmp_path).remove_parts()
+    Run(tmp_path / "absent").remove_parts()
+    # Another process may be writing there.
+    assert [part.exists() for part in parts] == [False] * 4 + [True]
+
+
 def test_model_is_rebuilt_from_the_run_directory_alone(
     run, trained_model, trained_reader, tmp_path, monkeypatch
 ):
@@ -96,7 +108,8 @@ def test_directory_that_is_no_run(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"{", b"[1, 2]", b"null", b"\xff\xfe", b'"text"', b"3"]
+    "content",
+    [b"", b"{", b"[1, 2]", b"null", b"\xff\xfe", b'"text"', b"3", b"[" * 100_000],
 )
 def test_damaged_configuration(run, content):
     run.config_path.write_bytes(content)
@@ -157,6 +170,8 @@ def test_damaged_weights(run, quick, damage):
         b'{"threshold": "high"}',
         b'{"threshold": 1.5}',
         b'{"threshold": NaN}',
+        b'{"threshold": ' + b"9" * 400 + b"}",
+        b"[" * 100_000,
     ],
 )
 def test_damaged_threshold(run, quick, content):
@@ -226,6 +241,22 @@ def test_missing_and_left_over_arrays_are_refused(run, quick):
     del arrays[name]
     np.savez(run.weights_path, **arrays)
     assert name in refused(run)
+
+
+@pytest.mark.parametrize("kind", ["U3", "complex64", "int64", "datetime64[s]"])
+def test_weights_that_are_no_floats_are_refused(run, quick, kind):
+    arrays = stored_arrays(run)
+    name = min(arrays)
+    np.savez(run.weights_path, **arrays | {name: np.zeros(arrays[name].shape, kind)})
+    assert f"{name} has numbers of type" in refused(run)
+
+
+@pytest.mark.parametrize("value", [b'"1.5"', b"NaN", b"1e999", b"9" * 400, b"[]"])
+def test_metrics_that_are_no_numbers_are_refused(tmp_path, value):
+    run = Run(tmp_path)
+    run.metrics_path.write_bytes(b'{"exact_match": 1, "f1": %s, "total": 2}' % value)
+    with pytest.raises(UserError, match=r"metrics\.json: damaged"):
+        run.load_metrics()
 
 
 class Bomb:

@@ -6,10 +6,15 @@ Importing this raises `UserError` where Apache Beam is not installed.
 import contextlib
 import io
 import logging
+import os
+import signal
 import tempfile
+import threading
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
 
 from pydantic import TypeAdapter
 
@@ -104,36 +109,93 @@ def augment_with_beam(
         with FileSystems.create(source) as file:
             for numbered in enumerate(passages):
                 file.write(PASSAGE.dump_json(numbered) + b"\n")
-        lines = beam.coders.BytesCoder()
-        with pipeline:
-            read = (
-                pipeline
-                | "Read" >> beam.io.ReadFromText(source, coder=lines)
-                | "Unpack" >> beam.Map(PASSAGE.validate_json)
-            )
-            sentences = read | "Split" >> beam.Map(_split)
-            pivots, problems = (read, sentences) | "There" >> _Tell(
-                forward, batch_sizes[0], settings, "forward"
-            )
-            new_sentences, more_problems = (read, pivots) | "Back" >> _Tell(
-                backward, batch_sizes[1], settings, "backward"
-            )
-            paraphrases = (
-                {"passage": read, "sentences": new_sentences}
-                | "Join" >> beam.CoGroupByKey()
-                | "Rebuild" >> beam.Map(_rebuild, settings)
-            )
-            (
-                (paraphrases, problems, more_problems)
-                | "All" >> beam.Flatten()
-                | "Pack" >> beam.Map(RESULT.dump_json)
-                | "Write" >> beam.io.WriteToText(target, coder=lines)
-            )
+        write = partial(
+            _write, pipeline, source, target, (forward, backward), batch_sizes, settings
+        )
+        _to_its_end(write)
         results = dict(_read(f"{target}*"))
     if PROBLEM in results:
         raise UserError(results[PROBLEM])
     seconds = time.monotonic() - begin
     return gather((results[number] for number in range(len(passages))), seconds)
+
+
+def _write(
+    pipeline: beam.Pipeline,
+    source: str,
+    target: str,
+    translators: tuple[str, str],
+    batch_sizes: Sequence[int],
+    settings: Settings,
+) -> None:
+    """Writes what becomes of the passages in a file, and what was wrong, into files."""
+    lines = beam.coders.BytesCoder()
+    with pipeline:
+        read = (
+            pipeline
+            | "Read" >> beam.io.ReadFromText(source, coder=lines)
+            | "Unpack" >> beam.Map(PASSAGE.validate_json)
+        )
+        sentences = read | "Split" >> beam.Map(_split)
+        pivots, problems = (read, sentences) | "There" >> _Tell(
+            translators[0], batch_sizes[0], settings, "forward"
+        )
+        new_sentences, more_problems = (read, pivots) | "Back" >> _Tell(
+            translators[1], batch_sizes[1], settings, "backward"
+        )
+        paraphrases = (
+            {"passage": read, "sentences": new_sentences}
+            | "Join" >> beam.CoGroupByKey()
+            | "Rebuild" >> beam.Map(_rebuild, settings)
+        )
+        (
+            (paraphrases, problems, more_problems)
+            | "All" >> beam.Flatten()
+            | "Pack" >> beam.Map(RESULT.dump_json)
+            | "Write" >> beam.io.WriteToText(target, coder=lines)
+        )
+
+
+def _to_its_end(work: Callable[[], None]) -> None:
+    """Lets work run in a thread; the processes that it starts end when it is stopped.
+
+    Beam waits for its workers even where it has failed to tell them to end.
+    """
+    failures, before = [], _processes_below(os.getpid())
+
+    def attempt():
+        try:
+            work()
+        except BaseException as error:
+            failures.append(error)
+
+    # The threads that it starts are daemons too: the end of the process waits for none.
+    thread = threading.Thread(target=attempt, daemon=True)
+    thread.start()
+    try:
+        thread.join()
+    except KeyboardInterrupt:
+        # They have lost their workers, and would say so.
+        threading.excepthook = lambda *_: None
+        for number in set(_processes_below(os.getpid())).difference(before):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(number, signal.SIGKILL)
+        raise
+    if failures:
+        raise failures[0]
+
+
+def _processes_below(number: int) -> list[int]:
+    """The processes that one has started, and those that they have, where Linux tells.
+
+    Elsewhere none: workers end by themselves when they have lost this process.
+    """
+    found = []
+    for path in Path(f"/proc/{number}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            for child in map(int, path.read_text().split()):
+                found += [child, *_processes_below(child)]
+    return found
 
 
 class _Tell(beam.PTransform):

@@ -150,9 +150,13 @@ def _answer_into(options: argparse.Namespace, source: BinaryIO, output: Path) ->
         with part.open("ab") as file:
             bad += _answer_rows(options, source, done, partial(write_answers, file))
         part.replace(output)
-        key_path.unlink()
     except OSError as error:
         raise UserError(f"{part}: cannot be written: {error.strerror}") from None
+    finally:
+        # Where there is nothing to go on with.
+        if not (part.exists() and part.stat().st_size):
+            part.unlink(missing_ok=True)
+            key_path.unlink(missing_ok=True)
     _refuse_bad(options, bad)
 
 

@@ -106,9 +106,9 @@ def _run(options: argparse.Namespace) -> None:
     from qanet.files import write_text
     from qanet.translation.translator import open_translator
 
+    check_file(options.output)
     report = options.output.with_suffix(".report.md")
-    for path in (options.output, report):
-        check_file(path)
+    check_file(report)
     if options.beam_options and not options.runner:
         raise UserError(
             f"{options.beam_options[0]}: options of Apache Beam go with --runner"

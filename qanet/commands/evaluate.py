@@ -175,9 +175,11 @@ def _full_name(data: str) -> str:
 
 def _keep_results_of_other_data(output: Path, data: str) -> None:
     """Refuses a directory with the metrics of other data, or of a training."""
+    from qanet.files import parse_json
+
     path = output / "metrics.json"
     try:
-        other = json.loads(path.read_bytes())["data"]
+        other = parse_json(path.read_bytes())["data"]
     except FileNotFoundError:
         return
     except (OSError, ValueError, KeyError, TypeError):

@@ -61,8 +61,8 @@ def _run(options: argparse.Namespace) -> None:
     check_directory(options.output)
     check_reader(options.model)
 
+    from qanet.checksums import write_checksums
     from qanet.export.card import CARD_FILE, model_card, read_facts
-    from qanet.export.checksums import write_checksums
     from qanet.export.places import without_places
     from qanet.files import write_text
     from qanet.models.registry import MODELS, contextual_of
@@ -97,6 +97,8 @@ def _run(options: argparse.Namespace) -> None:
             f"export needs the TensorFlow backend, not {keras.backend.backend()}; "
             "set KERAS_BACKEND=tensorflow"
         )
+    import tensorflow as tf
+
     # Whatever it was trained in: the runtimes of devices have no bfloat16.
     trained = run.load(precision="float32")
     trained = replace(trained, config=without_places(trained.config))
@@ -111,9 +113,10 @@ def _run(options: argparse.Namespace) -> None:
             write_text(made / CARD_FILE, card)
             write_checksums(made)
             made.rename(options.output)
-    except OSError as error:
+    except (OSError, tf.errors.OpError) as error:
+        reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
         raise UserError(
-            f"--output {options.output}: cannot be written: {error.strerror or error}"
+            f"--output {options.output}: cannot be written: {reason}"
         ) from error
     size = sum(f.stat().st_size for f in options.output.rglob("*") if f.is_file())
     say(f"written to {options.output}, {size / 2**20:.1f} MiB")

@@ -78,6 +78,8 @@ def _run(options: argparse.Namespace) -> None:
             "the server needs fastapi, prometheus-client and uvicorn: "
             "pip install 'qanet[serve]'"
         ) from None
+    # uvicorn finishes what it has accepted, and then sends the signal once more.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     named = options.model or [_named(str(shipped_reader()))]
     directories = _by_name(named)
     with _listening(options.host, options.port) as bound:
@@ -148,7 +150,8 @@ def _listening(host: str, port: int) -> socket.socket:
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         bound = socket.create_server((host, port), family=family)
-    except OSError as error:
+    # The others, of what cannot be the name of a host.
+    except (OSError, TypeError, UnicodeError) as error:
         raise UserError(
             f"--host {host} --port {port}: cannot be listened on ({error}); give others"
         ) from None

@@ -270,7 +270,55 @@ def from_arrays(arrays: dict[str, np.ndarray]) -> Features:
     arrays = dict(arrays)
     words = unpack_json(arrays.pop("words"))
     snapped = int(arrays.pop("snapped"))
-    return Features(words=words, snapped=snapped, **arrays)
+    features = Features(words=words, snapped=snapped, **arrays)
+    _check(features)
+    return features
+
+
+def _check(features: Features) -> None:
+    """Raises `ValueError` where the arrays do not go together."""
+    words, impossible = features.words, features.impossible
+    whole = [getattr(features, name) for name in _ARRAYS if name != "impossible"]
+    if not (
+        isinstance(words, list)
+        and words
+        and all(type(word) is str for word in words)
+        and all(array.dtype.kind == "i" and array.size < 2**31 for array in whole)
+        and impossible.dtype == bool
+        and _are_splits(features.context_splits, features.context_words, len(words))
+        and _are_splits(features.question_splits, features.question_words, len(words))
+        # A packed data set leaves the spans of the training set out.
+        and features.context_spans.shape in ((0, 2), (len(features.context_words), 2))
+        and len(features.question_splits) == impossible.size + 1
+        and impossible.ndim == 1
+        and features.context_of.shape == impossible.shape
+        and _are_below(features.context_of, len(features.context_splits) - 1)
+        and features.starts.shape == features.ends.shape == impossible.shape
+        and _are_answers(features.starts, features.ends, features.context_lengths)
+    ):
+        raise ValueError("arrays do not go together")
+
+
+def _are_splits(splits: np.ndarray, tokens: np.ndarray, words: int) -> bool:
+    """Whether tokens, numbers of so many words, are split into texts."""
+    return bool(
+        tokens.ndim == splits.ndim == 1
+        and splits.size
+        and splits[0] == 0
+        and splits[-1] == len(tokens)
+        and (np.diff(splits) >= 0).all()
+        and _are_below(tokens, words)
+    )
+
+
+def _are_below(numbers: np.ndarray, limit: int) -> bool:
+    return bool(((numbers >= 0) & (numbers < limit)).all())
+
+
+def _are_answers(starts: np.ndarray, ends: np.ndarray, lengths: np.ndarray) -> bool:
+    """Whether these are first and last tokens of answers in contexts, or -1 both."""
+    none = (starts == -1) & (ends == -1)
+    return bool((none | ((starts >= 0) & (starts <= ends) & (ends < lengths))).all())
 
 
 def _save(features: Features, path: Path) -> None:

@@ -175,7 +175,14 @@ def load_targets(path: str | Path) -> SoftTargets:
         _check(targets)
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
-    except (DamagedFile, KeyError, IndexError, TypeError, ValueError):
+    except (
+        DamagedFile,
+        KeyError,
+        IndexError,
+        OverflowError,
+        TypeError,
+        ValueError,
+    ):
         raise UserError(
             f"{path}: damaged, or no soft targets of this version; make them with "
             "python -m qanet teach"
@@ -203,6 +210,25 @@ def _check(targets: SoftTargets) -> None:
         and (sizes[contexts] == np.diff(targets.logits_splits)).all()
     ):
         raise ValueError("arrays do not go together")
+
+
+def check_teacher(teacher: TeacherTargets, features: Features) -> None:
+    """Raises `ValueError` where it says something else than of these examples."""
+    values, splits, none_first = vars(teacher).values()
+    if not (
+        none_first.shape == ()
+        and none_first.dtype == bool
+        and splits.dtype.kind == "i"
+        and splits.shape == (len(features) + 1,)
+        and splits[0] == 0
+        and values.dtype == np.float16
+        and values.shape == (2, splits[-1])
+        and not np.isnan(values).any()
+    ):
+        raise ValueError("the teacher's arrays do not go together")
+    sizes = np.diff(splits)
+    if ((sizes != 0) & (sizes != features.context_lengths + int(none_first))).any():
+        raise ValueError("the teacher is of other data")
 
 
 def aligned(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from qanet.errors import UserError, reading_text
-from qanet.files import write_text
+from qanet.files import parse_json, write_text
 
 MAX_FILE_BYTES = 2 * 1024**3
 COUNTS = (
@@ -192,8 +192,8 @@ def read_json(path: str | os.PathLike[str]) -> Any:
         # Editors on Windows put a byte order mark before UTF-8; "-sig" drops it.
         text = Path(path).read_text(encoding="utf-8-sig")
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
+        return parse_json(text)
+    except ValueError as error:
         raise UserError(f"{path}: is not valid JSON: {error}") from error
 
 

@@ -22,7 +22,12 @@ from qanet.datasets.features import (
     join_features,
     to_arrays,
 )
-from qanet.datasets.soft_targets import TeacherTargets, aligned, load_targets
+from qanet.datasets.soft_targets import (
+    TeacherTargets,
+    aligned,
+    check_teacher,
+    load_targets,
+)
 from qanet.datasets.sources import is_name, load_examples
 from qanet.datasets.squad import COUNTS, Example, parse_squad, to_document
 from qanet.errors import UserError, reading_text
@@ -306,13 +311,8 @@ def load_packed(path: str | Path, text: str = "words") -> TrainingData:
         train = from_arrays(_below(TRAIN, arrays))
         said = _below(TEACHER, arrays)
         teacher = TeacherTargets(**said) if said else None
-        if teacher and (
-            len(teacher.splits) != len(train) + 1
-            or teacher.splits[0] != 0
-            or (np.diff(teacher.splits) < 0).any()
-            or teacher.values.shape != (2, teacher.splits[-1])
-        ):
-            raise ValueError("the teacher is of other data")
+        if teacher:
+            check_teacher(teacher, train)
         examples = parse_squad(unpack_json(arrays["dev"]), str(path)).examples
         names = (*COUNTS, "answers_snapped")
         counts = {
@@ -327,7 +327,7 @@ def load_packed(path: str | Path, text: str = "words") -> TrainingData:
             raise ValueError("the training sets do not add up")
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
-    except (DamagedFile, KeyError, TypeError, ValueError):
+    except (DamagedFile, KeyError, OverflowError, TypeError, ValueError):
         raise UserError(
             f"{path}: damaged, or not a file of this version; make it anew with "
             "python -m qanet pack"

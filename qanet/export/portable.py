@@ -33,7 +33,7 @@ def export_litert(trained: TrainedModel, directory: Path) -> None:
 
     Their signature `serving_default` reads one question of any length.
     """
-    with tempfile.TemporaryDirectory() as temporary:
+    with tempfile.TemporaryDirectory(dir=directory.parent) as temporary:
         _save_frozen(trained.model, temporary)
         for name, optimizations in (
             ("model.tflite", []),

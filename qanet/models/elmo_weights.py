@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 
 from qanet.errors import UserError, reading_text
-from qanet.files import write_file, write_text
+from qanet.files import parse_json, write_file, write_text
 from qanet.models.bilm import CHARACTERS, PLACES, BiLMConfig, build_bilm
 from qanet.settings import configure
 
@@ -102,7 +102,7 @@ def read_options(directory: Path) -> BiLMConfig:
         )
     try:
         with reading_text(path):
-            options = json.loads(path.read_bytes())
+            options = parse_json(path.read_bytes())
         values = {
             ours: options[section][theirs]
             for section, names in SETTINGS.items()

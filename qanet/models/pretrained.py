@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from qanet.errors import UserError, reading_text
-from qanet.files import write_file, write_text
+from qanet.files import parse_json, write_file, write_text
 
 if TYPE_CHECKING:
     import keras
@@ -147,9 +147,9 @@ def read_sizes(directory: Path) -> dict[str, int]:
         path = directory / "bert_config.json"
     try:
         with reading_text(path):
-            stored = dict(json.loads(path.read_bytes()))
+            stored = dict(parse_json(path.read_bytes()))
         sizes = {ours: int(stored[theirs]) for theirs, ours in SETTINGS.items()}
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, OverflowError, TypeError, ValueError):
         raise UserError(f"{path}: not the configuration of a BERT model") from None
     for key, value in FIXED.items():
         if stored.get(key, value) != value:

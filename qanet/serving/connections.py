@@ -57,6 +57,15 @@ class Connection(H11Protocol):
         if self.cycle and self.cycle.more_body:
             self.transport.close()
 
+    def send_400_response(self, msg):
+        # Beside an answer that is not complete nothing else can be sent.
+        if self.cycle and not self.cycle.response_complete:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+            self.transport.close()
+        else:
+            super().send_400_response(msg)
+
     def _expect_request(self):
         if self._deadline:
             self._deadline.cancel()

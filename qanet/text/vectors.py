@@ -22,7 +22,7 @@ import numpy as np
 
 from qanet.console import log
 from qanet.errors import UserError
-from qanet.files import pack_json, unpack_json, write_file
+from qanet.files import pack_json, read_arrays, unpack_json, write_file
 
 RESERVED_ROWS = 2  # padding and unknown
 
@@ -170,10 +170,17 @@ def _dimension(
 ) -> tuple[int, Iterator[tuple[int, bytes]]]:
     """The length of the vectors, and all the lines that hold one."""
     number, line = next(lines, (0, b""))
-    header = re.fullmatch(rb"\d+ (\d+)", line)
+    header = re.fullmatch(rb"\d+ (\d{1,9})", line)
     if header:
         dimension = int(header[1])
         number, line = next(lines, (0, b""))
+        # Before there is room made for so many.
+        columns = line.count(b" ")
+        if number and columns < dimension:
+            raise UserError(
+                f"{path}, line {number}: {columns} numbers after the word instead of "
+                f"{dimension}"
+            )
     else:
         dimension = line.count(b" ")
     if number == 0:
@@ -237,10 +244,8 @@ def _cache_key(path: Path, words: Collection[str], extra: int) -> str:
 def _read_cache(cache: Path) -> WordVectors | None:
     """The vectors cached, or None if there are none or the file is damaged."""
     try:
-        # The zip format checks each array against its CRC-32 as it is read. The file is
-        # opened here because NumPy leaves that of a damaged archive open.
-        with open(cache, "rb") as file, np.load(file, allow_pickle=False) as arrays:
-            return WordVectors(unpack_json(arrays["words"]), arrays["table"])
+        arrays = read_arrays(cache)
+        return WordVectors(unpack_json(arrays["words"]), arrays["table"])
     except Exception:  # there is no list of all that a damaged file can raise
         return None
 

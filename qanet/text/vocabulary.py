@@ -25,6 +25,9 @@ PADDING = 0
 UNKNOWN = 1
 RESERVED = ["", "<unknown>"]
 
+# Of a word; as the settings have it.
+MOST_CHARACTERS = 10_000
+
 WORDS_FILE = "vocabulary.json"
 VECTORS_FILE = "vectors.npy"
 CONTEXTUAL_DIRECTORY = "contextual"
@@ -270,6 +273,6 @@ def _checked(fields: object) -> dict:
             entries = value[len(RESERVED) :]
             if len(set(entries)) != len(entries):
                 raise ValueError(f"{name} must differ from one another")
-    if fields["characters_per_word"] < 1:
-        raise ValueError("characters_per_word must be at least 1")
+    if not 1 <= fields["characters_per_word"] <= MOST_CHARACTERS:
+        raise ValueError(f"characters_per_word must be from 1 to {MOST_CHARACTERS:,}")
     return fields

@@ -38,15 +38,12 @@ class Progress:
 
 
 def save_checkpoint(directory: Path, variables: Variables, progress: Progress) -> None:
-    """Writes `step-N.npz` and removes all but the newest few and parts of files."""
+    """Writes `step-N.npz` and removes all but the newest few."""
     state = pack_json(asdict(progress))
     path = directory / f"step-{progress.step:08d}.npz"
     save_variables(path, variables, progress=state)
     for old in checkpoints(directory)[KEPT:]:
         old.unlink()
-    # What a process that was killed while it wrote has left.
-    for part in directory.glob(".step-*.tmp"):
-        part.unlink()
 
 
 def restore_checkpoint(directory: Path, variables: Variables) -> Progress | None:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from keras import ops
-from tensorboardX import SummaryWriter
 
 from qanet.config import LearningConfig
 from qanet.console import progress_bar
@@ -15,6 +14,7 @@ from qanet.datasets.plans import PlannedBatch
 from qanet.files import write_csv
 from qanet.run import RunDirectory
 from qanet.training.checkpoint import Progress, restore_checkpoint, save_checkpoint
+from qanet.training.curves import Curves
 from qanet.training.distribution import Distribution
 from qanet.training.learner import Learner
 from qanet.training.progress import ProgressBar
@@ -98,11 +98,12 @@ class Loop:
                 )
             )
             if self.is_chief:
-                # Hides what an interrupted process has written of later steps.
-                writer = SummaryWriter(
-                    str(self.run.tensorboard_directory), purge_step=progress.step + 1
+                self.run.remove_parts()
+                curves = stack.enter_context(
+                    contextlib.closing(
+                        Curves(self.run.tensorboard_directory, progress.step + 1)
+                    )
                 )
-                stack.enter_context(writer)
             report = ProgressBar(bar, progress.step)
             if progress.history:
                 report.show(name, progress.history[-1][figure])
@@ -111,9 +112,7 @@ class Loop:
                 report.show(name, row[figure])
                 if self.is_chief:
                     write_csv(self.run.history_path, progress.history)
-                    for column, value in row.items():
-                        if column != "step":
-                            writer.add_scalar(column, value, row["step"])
+                    curves.add(row)
                     save_checkpoint(
                         self.run.checkpoint_directory,
                         self.task.learner.state,

@@ -91,9 +91,10 @@ def _train_run(
         progress="evaluating",
         choose_threshold=True,
     )
-    run.save_metrics(result.metrics)
     if config.data.no_answer:
         run.save_threshold(result.metrics["threshold"])
+    # The last file: where it is, there is nothing to resume.
+    run.save_metrics(result.metrics)
     answers = [result.answers[example.id][0] for example in data.dev_examples]
     return Report(result.metrics, data.dev_examples, answers)
 

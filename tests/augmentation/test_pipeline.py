@@ -3,7 +3,10 @@
 import importlib
 import logging
 import os
+import signal
+import subprocess
 import sys
+import threading
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -283,3 +286,33 @@ def test_the_command_says_in_one_line_what_a_worker_lacks(
     (line,) = capfd.readouterr().err.splitlines()
     assert line.startswith("error: apertium: ended with code 1 (")
     assert not output.parent.exists()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux")
+def test_processes_end_with_the_work_that_is_stopped(monkeypatch):
+    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
+    started = []
+
+    def work():
+        # The shell stays, and has a child.
+        shell = ["sh", "-c", "sleep 1000 & echo $!; wait"]
+        started.append(subprocess.Popen(shell, stdout=subprocess.PIPE, text=True))
+        started[0].stdout.readline()
+        os.kill(os.getpid(), signal.SIGINT)
+        started[0].wait()
+
+    with pytest.raises(KeyboardInterrupt):
+        pipeline._to_its_end(work)
+    (shell,) = started
+    assert shell.wait(60) == -signal.SIGKILL
+    # Its child holds the other end no more.
+    assert shell.stdout.read() == ""
+    shell.stdout.close()
+
+
+def test_failures_of_the_work_are_told():
+    def fail():
+        raise UserError("it")
+
+    with pytest.raises(UserError, match="it"):
+        pipeline._to_its_end(fail)

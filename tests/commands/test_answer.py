@@ -262,6 +262,18 @@ def test_an_interrupted_command_goes_on(
     assert "going on after row" in capsys.readouterr().err
 
 
+def test_where_nothing_was_answered_nothing_is_left(
+    loaded, questions, tmp_path, monkeypatch
+):
+    def fail(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(question_file, "answer_rows", fail)
+    with pytest.raises(SystemExit):
+        many("--input", questions, "--output", tmp_path / "answers.jsonl")
+    assert not [p.name for p in tmp_path.iterdir() if "answers" in p.name]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -143,3 +143,8 @@ def test_augment_writes_nothing_where_nothing_is_kept(
     # Above it are the progress bars.
     assert "no question kept its answer" in capsys.readouterr().err.splitlines()[-1]
     assert not Path(augmenting[-1]).exists()
+
+
+@pytest.mark.parametrize("output", ["", ".", "/"])
+def test_an_output_without_a_name(refused, translators, augmenting, output):
+    assert "is a directory" in refused(cli.main, *augmenting[:-1], output)

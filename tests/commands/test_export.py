@@ -3,6 +3,8 @@
 import hashlib
 import json
 import logging
+import os
+import signal
 
 import keras
 import pytest
@@ -111,13 +113,37 @@ def test_export_that_could_not_be_written_is_not_begun(
     assert f"--output {tmp_path / place}: " in line
 
 
-def test_export_on_a_full_disk(loaded, refused, monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(28, "No space left on device"),
+        tf.errors.ResourceExhaustedError(None, None, "No space left on device\n at a"),
+    ],
+)
+def test_export_on_a_full_disk(loaded, refused, monkeypatch, tmp_path, error):
     def fail(reader, directory):
-        raise OSError(28, "No space left on device")
+        raise error
 
     monkeypatch.setattr("qanet.export.saved_model.export_saved_model", fail)
     line = refused(cli.main, *arguments(tmp_path / "1"))
     assert f"--output {tmp_path / '1'}: cannot be written: No space left" in line
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends itself a signal")
+def test_export_that_is_terminated_leaves_nothing(
+    loaded, monkeypatch, tmp_path, capsys
+):
+    def write(reader, directory):
+        (directory / "half").write_text("written")
+        os.kill(os.getpid(), signal.SIGTERM)
+        pytest.fail("goes on")
+
+    monkeypatch.setattr("qanet.export.saved_model.export_saved_model", write)
+    with pytest.raises(SystemExit) as ended:
+        cli.main(arguments(tmp_path / "1"))
+    assert ended.value.code == 143
+    assert capsys.readouterr().err == "stopped\n"
     assert list(tmp_path.iterdir()) == []
 
 

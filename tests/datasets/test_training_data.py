@@ -198,7 +198,7 @@ def test_missing_files_are_found_before_anything_is_read(tmp_path):
 
 
 def test_a_teacher_is_packed_with_its_data(data, tmp_path):
-    said = TeacherTargets(np.zeros((2, 5), "float16"), np.array([0, 3, 5]), False)
+    said = TeacherTargets(np.zeros((2, 14), "float16"), np.array([0, 7, 14]), False)
     path = tmp_path / "data.npz"
     save_packed(path, replace(data, teacher=said))
     packed = load_packed(path).teacher
@@ -209,7 +209,7 @@ def test_a_teacher_is_packed_with_its_data(data, tmp_path):
     settings = {"data": {"packed": str(path), "no_answer": True}}
     with pytest.raises(UserError, match=r"soft targets are of another data\.no_answer"):
         read_training_data(Config.model_validate(settings), tmp_path / "cache")
-    for splits in ([0, 5], [0, 6, 5], [1, 3, 5]):
+    for splits in ([0, 14], [0, 15, 14], [1, 7, 14], [0, 6, 14]):
         rewritten(path, **{"teacher/splits": np.array(splits)})
         with pytest.raises(UserError, match=r"data\.npz: damaged"):
             load_packed(path)
@@ -304,6 +304,27 @@ def rewritten(path, **changes):
         {"counts": np.frombuffer(b"\xff", dtype=np.uint8)},
         {"counts": pack_json({"train": {"questions": 2}, "dev": {}})},
         {"counts": pack_json([1, 2])},
+        {"format": np.float64("inf")},
+        {
+            "counts": pack_json(
+                {"dev": dict.fromkeys((*NAMES, "answers_snapped"), 1e999)}
+            )
+        },
+        {"counts": np.frombuffer(b"[" * 100_000, dtype=np.uint8)},
+        {"train/words": pack_json(["", *range(3)])},
+        {"train/words": pack_json([""])},
+        {"train/words": pack_json("words")},
+        {"train/context_words": np.array([-1, -1])},
+        {"train/context_splits": np.array([1])},
+        {"train/context_splits": np.zeros(0, int)},
+        {"train/context_of": np.array([7, 7])},
+        {"train/context_of": np.zeros(2)},
+        {"train/question_splits": np.array([0, 9, 4])},
+        {"train/starts": np.array([3, 3])},
+        {"train/ends": np.array([-1, 99])},
+        {"train/ends": np.array(1)},
+        {"train/impossible": np.zeros(2)},
+        {"train/impossible": np.zeros(3, bool)},
         {"sources": None},
         {"sources": pack_json({"original": 1})},
         {"sources": pack_json({"fr": 2})},
@@ -334,3 +355,30 @@ def test_a_file_that_is_no_compact_file(data, tmp_path, content):
 def test_a_missing_compact_file(tmp_path):
     with pytest.raises(UserError, match="cannot be read: No such file"):
         load_packed(tmp_path / "data.npz")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"values": np.zeros((2, 1), np.float16)},
+        {"values": np.full((2, 14), np.nan, np.float16)},
+        {"values": np.zeros((2, 14))},
+        {"splits": np.array([0, 1, 14])},
+        {"splits": np.array([0.0, 7.0, 14.0])},
+        {"splits": np.zeros(0, int)},
+        {"splits": np.array(0)},
+        {"none_first": np.array([True, False])},
+        {"none_first": np.array("yes")},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_a_packed_teacher_that_is_of_other_data(data, tmp_path, changes):
+    path = tmp_path / "data.npz"
+    lengths = data.train.context_lengths
+    splits = np.concatenate([[0], np.cumsum(lengths)])
+    values = np.zeros((2, splits[-1]), np.float16)
+    save_packed(path, replace(data, teacher=TeacherTargets(values, splits, False)))
+    assert load_packed(path).teacher.splits.tolist() == splits.tolist()
+    rewritten(path, **{f"teacher/{name}": array for name, array in changes.items()})
+    with pytest.raises(UserError, match="make it anew"):
+        load_packed(path)

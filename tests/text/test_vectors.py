@@ -158,6 +158,8 @@ def test_reads_back_what_was_written(tmp_path, table, header, gzipped):
         ("a 1 2\n\nb 3 4\n", "line 2: 0 numbers after the word instead of 2"),
         ("a 1 2\nb 3 4 5\n", "line 2: 3 numbers after the word instead of 2"),
         ("1 3\na 1 2\n", "line 2: 2 numbers after the word instead of 3"),
+        ("1 999999999\na 1 2\n", "line 2: 2 numbers after the word instead of 999999"),
+        (f"1 {'9' * 30}\na 1 2\n", "line 2: 2 numbers after the word instead of 1"),
         ("1 2\na 1 2 3\n", "line 2: 3 numbers after the word instead of 2"),
         ("a 1 2\nb 3 four\n", "line 2: could not convert"),
         ("a 1 2\nb  3\n", "line 2: could not convert"),

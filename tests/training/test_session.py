@@ -116,6 +116,14 @@ def test_output_shows_scores_answers_and_the_run_directory(trained, tiny_files):
     assert lines[-1] == f"run directory: {trained.directory}"
 
 
+class Watched(Run):
+    """Where the metrics are there, the run is finished and not resumed."""
+
+    def save_threshold(self, threshold):
+        assert not self.metrics_path.exists()
+        super().save_threshold(threshold)
+
+
 @pytest.fixture
 def doubting_config(tiny_config, tiny_files, tmp_path):
     """Trains and evaluates also on questions without an answer."""
@@ -138,7 +146,7 @@ def doubting_config(tiny_config, tiny_files, tmp_path):
 
 def test_no_answer_is_trained_and_its_threshold_kept(doubting_config, tmp_path, caplog):
     caplog.set_level("INFO", "qanet")
-    run = Run(tmp_path / "run")
+    run = Watched(tmp_path / "run")
     report = train_run(doubting_config, run)
     metrics = json.loads(run.metrics_path.read_text())
     assert report.metrics == metrics

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from keras import ops
-from tensorboardX import SummaryWriter
 
 import qanet.training.trainer as trainer_module
 from qanet.datasets.features import build_features, join_features
@@ -21,6 +20,7 @@ from qanet.evaluation.evaluator import Evaluation
 from qanet.run import Run
 from qanet.training import loop
 from qanet.training.checkpoint import Progress
+from qanet.training.curves import Curves
 from qanet.training.trainer import Trainer
 
 # The clock stands in these columns.
@@ -116,11 +116,11 @@ def test_curves_are_written_for_tensorboard(trainer):
 def test_resumption_hides_the_curves_of_later_steps_alone(trainer, scores, monkeypatch):
     hidden_from = []
 
-    def writer(directory, purge_step):
-        hidden_from.append(purge_step)
-        return SummaryWriter(f"{directory}-{purge_step}", purge_step=purge_step)
+    def curves(directory, first_step):
+        hidden_from.append(first_step)
+        return Curves(directory / str(first_step), first_step)
 
-    monkeypatch.setattr(loop, "SummaryWriter", writer)
+    monkeypatch.setattr(loop, "Curves", curves)
     scores.f1 = [1.0, KeyboardInterrupt(), 2.0, 3.0]
     with pytest.raises(KeyboardInterrupt):
         trainer.loop.fit()
@@ -329,6 +329,19 @@ def test_interrupted_run_resumes_bit_for_bit(trainer, rewind, monkeypatch):
     assert_same(averages_of(trainer), expected[1])
     assert_same(stored_weights(trainer.loop.run), stored_weights(uninterrupted))
     assert history_of(trainer.loop.run) == history_of(uninterrupted)
+
+
+def test_what_a_killed_training_left_is_removed(trainer):
+    run = trainer.loop.run
+    parts = [
+        path.with_name(f".{path.name}.0123abcd.tmp")
+        for path in (run.weights_path, run.checkpoint_directory / "step-00000002.npz")
+    ]
+    for part in parts:
+        part.parent.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(b"half")
+    trainer.loop.fit()
+    assert not [path for path in run.directory.rglob("*.tmp")]
 
 
 def test_resume_without_a_checkpoint_starts_at_the_first_step(trainer):

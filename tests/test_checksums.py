@@ -1,11 +1,12 @@
-"""Tests of qanet.export.checksums."""
+"""Tests of qanet.checksums."""
 
 import shutil
 import subprocess
 
 import pytest
 
-from qanet.export.checksums import CHECKSUM_FILE, write_checksums
+from qanet.checksums import CHECKSUM_FILE, check_checksums, write_checksums
+from qanet.errors import UserError
 
 # Of the three letters abc, from FIPS 180-2, appendix B.1.
 ABC = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
@@ -32,3 +33,19 @@ def test_the_program_reads_them(directory):
     assert subprocess.run(command, cwd=directory, capture_output=True).returncode == 0
     (directory / "a").write_bytes(b"changed")
     assert subprocess.run(command, cwd=directory, capture_output=True).returncode == 1
+
+
+def test_files_that_are_as_told(directory):
+    (directory / "new").write_bytes(b"of which nothing is told")
+    check_checksums(directory, ("a", "below/b c", "new", "absent"))
+    (directory / CHECKSUM_FILE).write_bytes(b"\xff\n\n  a\n")
+    check_checksums(directory, ("a",))
+    (directory / CHECKSUM_FILE).unlink()
+    check_checksums(directory, ("a",))
+
+
+def test_a_file_that_is_another(directory):
+    (directory / "a").write_bytes(b"changed")
+    check_checksums(directory, ("below/b c",))
+    with pytest.raises(UserError, match=r"a: is not the file that SHA256SUMS tells of"):
+        check_checksums(directory, ("below/b c", "a"))
