@@ -148,10 +148,11 @@ def _port(text: str) -> int:
 
 def _listening(host: str, port: int) -> socket.socket:
     try:
+        # What cannot be a name would leave the socket open.
+        host.encode("idna")
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         bound = socket.create_server((host, port), family=family)
-    # The others, of what cannot be the name of a host.
-    except (OSError, TypeError, UnicodeError) as error:
+    except (OSError, UnicodeError) as error:
         raise UserError(
             f"--host {host} --port {port}: cannot be listened on ({error}); give others"
         ) from None

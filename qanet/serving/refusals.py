@@ -41,8 +41,6 @@ def refusal(
         message: what is wrong, for the client.
         headers: more headers of the answer.
     """
-    # A client may have named a field by half a surrogate pair.
-    message = message.encode("utf-8", "backslashreplace").decode()
     error = {"code": code_of(status), "message": message}
     return JSONResponse({"error": error}, status, headers)
 

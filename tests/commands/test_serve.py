@@ -230,7 +230,7 @@ def test_serve_names_the_directory_that_is_none(refused, trained, tmp_path):
     assert f"{absent}: not a run directory" in line
 
 
-@pytest.mark.parametrize("host", ["localhost..", "a" * 70, "\udcff"])
+@pytest.mark.parametrize("host", ["localhost..", "a" * 70])
 def test_what_is_the_name_of_no_host(refused, host):
     line = refused(cli.main, "serve", "--host", host, "--port", "0")
     assert "cannot be listened on" in line
