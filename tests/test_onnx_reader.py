@@ -204,10 +204,11 @@ def test_a_network_that_its_checksum_does_not_tell_of(copy, name, monkeypatch):
     assert "SHA256SUMS" in str(error.value)
 
 
-def test_scales_that_are_no_numbers(copy, doubting_model):
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_scales_that_are_no_numbers(copy, doubting_model, value):
     portable.export_onnx(doubting_model, copy, bits=8)
     scales = np.load(copy / "word_scales.npy")
-    np.save(copy / "word_scales.npy", np.full_like(scales, np.nan))
+    np.save(copy / "word_scales.npy", np.full_like(scales, value))
     with pytest.raises(UserError, match="no finite number"):
         Reader.load(copy).answer(QUESTION, CONTEXT)
 

@@ -73,7 +73,9 @@ class FoldedTable(NamedTuple):
             pairs = np.stack([found & 15, found >> 4], axis=-1)
             found = pairs.reshape(len(found), -1).astype(np.int8) - 8
         scales = self.scales[numbers].astype(np.float32)
-        groups = found.reshape(*scales.shape, -1) * scales[:, :, None]
+        # Infinite ones are of a damaged file; what is made of them is refused.
+        with np.errstate(invalid="ignore"):
+            groups = found.reshape(*scales.shape, -1) * scales[:, :, None]
         return groups.reshape(found.shape)
 
     def save(self, directory: Path) -> None:
