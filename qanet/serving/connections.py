@@ -58,10 +58,12 @@ class Connection(H11Protocol):
             self.transport.close()
 
     def send_400_response(self, msg):
-        # Beside an answer that is not complete nothing else can be sent.
-        if self.cycle and not self.cycle.response_complete:
+        answering = self.cycle and not self.cycle.response_complete
+        if answering:
+            # What is wrong is the body of its request, which gets no second answer.
             self.cycle.disconnected = True
             self.cycle.message_event.set()
+        if answering and self.cycle.response_started:
             self.transport.close()
         else:
             super().send_400_response(msg)

@@ -154,27 +154,13 @@ def test_an_answer_that_nobody_takes_is_dropped(serving, connect, monkeypatch):
         assert len(received(connection)) < LARGE
 
 
-class Slow(Ready):
-    """Answers when it is told to."""
-
-    def __init__(self):
-        self.told, self.asked = threading.Event(), threading.Event()
-
-    def answer_many(self, pairs, top_k, max_answer_tokens):
-        self.asked.set()
-        self.told.wait(60)
-        return super().answer_many(pairs, top_k, max_answer_tokens)
-
-
-def test_what_is_no_request_beside_one_that_is_answered(serving, connect, caplog):
-    slow = Slow()
-    with serving(app_of(slow)) as (place, _):
-        connection = connect(place, HEAD + ASKED)
-        slow.asked.wait(60)
-        # No request may have a body that is sent after it has ended.
-        connection.sendall(b"\0 is no request\r\n\r\n")
-        connection.shutdown(socket.SHUT_WR)
-        slow.told.set()
-        received(connection)
+# Of the second the body would not be waited for.
+@pytest.mark.parametrize("asked", ["POST /v1/answer", "PATCH /metrics"])
+def test_a_body_that_is_none_gets_one_answer(serving, connect, caplog, asked):
+    head = f"{asked} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked"
+    with serving(app_with()) as (place, _):
+        answered = received(connect(place, f"{head}\r\n\r\nis no chunk\r\n"))
         assert status(place) == 200
+    assert answered.startswith(b"HTTP/1.1 400")
+    assert answered.count(b"HTTP/1.1") == 1
     assert not [record for record in caplog.records if record.exc_info]
