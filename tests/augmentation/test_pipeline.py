@@ -288,14 +288,22 @@ def test_the_command_says_in_one_line_what_a_worker_lacks(
     assert not output.parent.exists()
 
 
+@pytest.fixture
+def interruptible():
+    """A shell starts what runs in its background with SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux")
-def test_processes_end_with_the_work_that_is_stopped(monkeypatch):
+def test_processes_end_with_the_work_that_is_stopped(monkeypatch, interruptible):
     monkeypatch.setattr(threading, "excepthook", threading.excepthook)
     started = []
 
     def work():
         # The shell stays, and has a child.
-        shell = ["sh", "-c", "sleep 1000 & echo $!; wait"]
+        shell = ["sh", "-c", "sleep 60 & echo $!; wait"]
         started.append(subprocess.Popen(shell, stdout=subprocess.PIPE, text=True))
         started[0].stdout.readline()
         os.kill(os.getpid(), signal.SIGINT)
