@@ -17,6 +17,7 @@ from qanet.errors import UserError
 from qanet.files import digest_of, parse_json
 from qanet.onnx_reader import reader_files
 from qanet.reader import Reader
+from qanet.text.tokenizer import count_tokens
 
 # Rows that are answered together, and the longest row in bytes.
 TOGETHER = 256
@@ -75,7 +76,7 @@ def parse_row(number: int, line: bytes) -> Row:
     for name, some in texts.items():
         if not some or not all(isinstance(text, str) for text in some):
             return Row(number, id, error=f'has no "{name}" that is text')
-        if not all(text.strip() for text in some):
+        if not all(text.strip() for text in some) or not count_tokens(question):
             return Row(number, id, error=f'has a blank "{name}"')
     return Row(number, id, question, context)
 

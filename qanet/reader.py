@@ -39,6 +39,7 @@ from qanet.models.registry import MODELS
 from qanet.onnx_reader import is_export, load_export
 from qanet.run import DEFAULT_THRESHOLD, Run, TrainedModel
 from qanet.text.encoders import TextEncoder
+from qanet.text.tokenizer import count_tokens
 
 # Computes a model's outputs from a batch of its inputs.
 Predict = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
@@ -175,8 +176,13 @@ class Reader:
             if not contexts:
                 raise UserError(f"pair {i} has no context; give at least one")
             for passage in contexts:
-                for name, text in (("question", question), ("context", passage)):
-                    if not text.strip():
+                # A context without a word has no answer; nothing asks nothing.
+                is_blank = {
+                    "question": not count_tokens(question),
+                    "context": not passage.strip(),
+                }
+                for name in is_blank:
+                    if is_blank[name]:
                         raise UserError(
                             f"the {name} of pair {i} is blank; give some text"
                         )

@@ -49,6 +49,7 @@ def test_a_row_is_a_question_and_a_context():
         (line(context=["a", 1]), 'has no "context"'),
         (line(context=["a", "\n"]), 'has a blank "context"'),
         (line(question=" "), 'has a blank "question"'),
+        (line(question="\u200b"), 'has a blank "question"'),
     ],
 )
 def test_a_row_that_is_none_says_why(content, error):

@@ -137,8 +137,9 @@ def test_context_without_a_token_among_others(word_reader):
     check_answers("d e f", answers[2])
 
 
-def test_question_without_a_token(word_reader):
-    check_answers("a b c", word_reader.answer_many([("\u200b", "a b c")])[0])
+def test_question_without_a_token_asks_nothing(word_reader):
+    with pytest.raises(UserError, match=r"question of pair 0 is blank"):
+        word_reader.answer("\u200b\x85", "a b c")
 
 
 def test_one_answer_by_default_and_a_list_with_top_k(word_reader):

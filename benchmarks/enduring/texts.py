@@ -71,8 +71,9 @@ def text(rng: np.random.Generator, parts: Sequence[str], words: int) -> str:
         "".join(parts[i] for i in rng.integers(len(parts), size=rng.integers(1, 7)))
         for _ in range(rng.integers(1, words + 1))
     ]
-    # Something that is no blank, in every text.
-    return " a ".join(drawn) if rng.random() < 0.5 else f"{' '.join(drawn)}\n\u00a0a"
+    # A word in every text, for what has none is refused.
+    between, end = (" a ", " a") if rng.random() < 0.5 else (" ", "\n\u00a0a")
+    return between.join(drawn) + end
 
 
 Answering = Callable[[str, str, int], Sequence[Answer]]

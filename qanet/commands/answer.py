@@ -237,13 +237,13 @@ def _check_texts(options: argparse.Namespace, context: str) -> None:
     from qanet.models.limits import ReadingLimits
     from qanet.text.tokenizer import count_tokens
 
-    for option, text in (
-        (f"--context-file {options.context_file}", context),
-        ("--question", options.question),
-    ):
-        if not text.strip():
-            raise UserError(f"{option}: is blank; give some text")
     length = count_tokens(options.question)
+    for option, is_blank in (
+        (f"--context-file {options.context_file}", not context.strip()),
+        ("--question", length == 0),
+    ):
+        if is_blank:
+            raise UserError(f"{option}: is blank; give some text")
     if length > ReadingLimits.question:
         raise UserError(
             f"--question: has {length:,} words and signs; shorten it to at most "
