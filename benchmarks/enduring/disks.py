@@ -280,14 +280,17 @@ class Trial:
     def _again(self, what: str) -> list[str]:
         """What is wrong with the same command without a fault."""
         # What is whole need not be made again, which some commands refuse.
-        if unlike(self.whole, self.out, self.command.kept):
+        if self._lacking():
             process = self._run({})
             if process.returncode:
                 return [f"{what}, then again: {ending(process)}"]
-        found = unlike(self.whole, self.out, self.command.kept)
+        return [f"{what}, then again: {line}" for line in self._lacking()]
+
+    def _lacking(self) -> list[str]:
+        """What its output has else than that of the undisturbed command."""
         if self.name == "train":
-            found = differences(self.whole / "run", self.out / "run")
-        return [f"{what}, then again: {line}" for line in found]
+            return differences(self.whole / "run", self.out / "run")
+        return unlike(self.whole, self.out, self.command.kept)
 
 
 def mount(directory: Path, size: int) -> bool:
