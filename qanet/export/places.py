@@ -19,7 +19,7 @@ def without_places(config: Config) -> Config:
     values = config.model_dump(mode="json")
     for section, settings in PLACES.items():
         present = values[section]
-        present |= {name: _named(present[name]) for name in settings if name in present}
+        present.update({n: _named(present[n]) for n in settings if n in present})
     return Config.model_validate(values)
 
 
