@@ -163,6 +163,11 @@ class _Network:
         except Exception as error:
             reason = str(error).splitlines()[0]
             raise UserError(f"{path}: missing or damaged: {reason}") from None
+        self.options = onnxruntime.RunOptions()
+        # Gives the memory of a large batch back after it.
+        self.options.add_run_config_entry(
+            "memory.enable_memory_arena_shrinkage", "cpu:0"
+        )
         self.path = path
         # What a network does not use is no input of it.
         self.inputs = {tensor.name for tensor in self.session.get_inputs()}
@@ -179,7 +184,7 @@ class _Network:
         names = sorted(self.outputs)
         inputs = {name: arrays[name] for name in self.inputs}
         try:
-            outputs = self.session.run(names, inputs)
+            outputs = self.session.run(names, inputs, self.options)
         # As above; of files that do not belong together.
         except Exception as error:
             reason = str(error).splitlines()[0]

@@ -48,6 +48,9 @@ def pytest_configure(config):
     config.add_cleanup(partial(shutil.rmtree, compiled, ignore_errors=True))
     os.environ["TF_XLA_FLAGS"] = f"--tf_xla_persistent_cache_directory={compiled}"
     os.environ["JAX_COMPILATION_CACHE_DIR"] = compiled
+    # JAX stores by itself only what took a second; here are many small programs.
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+    os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
     # And what they have read.
     os.environ["XDG_CACHE_HOME"] = os.path.join(compiled, "cache")
 

@@ -4,6 +4,7 @@ import hashlib
 import json
 import logging
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -28,6 +29,22 @@ RIVER = (
     "in the hills melts."
 )
 MOST_BYTES = 20 * 2**20
+# Tells the memory before and after a large batch.
+MEMORY = """
+import resource
+from pathlib import Path
+from qanet import Reader
+
+def memory():
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
+
+reader = Reader.load()
+reader.answer("Who?", "Zoë lives in São Paulo. " * 30)
+before = memory()
+reader.answer_many([("Who?", "Zoë lives in São Paulo. " * 60)] * 32)
+print(before, memory())
+"""
 
 
 @pytest.fixture
@@ -177,3 +194,10 @@ def reader():
 )
 def test_it_answers_plain_questions(reader, question, context, expected):
     assert reader.answer(question, context).text in expected
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
+def test_the_memory_of_a_large_batch_is_given_back(door):
+    before, after = map(int, door("-c", MEMORY).stdout.split())
+    # The batch needs about 200 MiB.
+    assert after < before + 40 * 2**20
