@@ -22,9 +22,8 @@ TINY = """
 
 
 @pytest.fixture
-def script(monkeypatch):
+def script():
     """What `accelerator.py` and `recurrent.py` define."""
-    monkeypatch.syspath_prepend(SCRIPT.parent)
     names = runpy.run_path(str(SCRIPT))
     return SimpleNamespace(**(vars(sys.modules["recurrent"]) | names))
 

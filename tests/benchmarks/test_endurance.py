@@ -13,7 +13,6 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 @pytest.fixture
 def endurance(monkeypatch):
     """Runs the benchmark with parts in the place of its own."""
-    monkeypatch.syspath_prepend(BENCHMARKS)
     script = runpy.run_path(str(BENCHMARKS / "endurance.py"))
     finding = sys.modules["enduring.findings"].Finding
 

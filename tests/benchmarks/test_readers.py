@@ -13,7 +13,6 @@ SCRIPT = Path(__file__).parents[2] / "benchmarks" / "readers.py"
 @pytest.fixture
 def readers(monkeypatch):
     """Runs the script."""
-    monkeypatch.syspath_prepend(str(SCRIPT.parent))
     main = runpy.run_path(str(SCRIPT))["main"]
     for name, value in {"ROUNDS": 1, "TOGETHER": 4, "ALONE": 2}.items():
         monkeypatch.setitem(main.__globals__, name, value)

@@ -2,16 +2,14 @@
 
 import socket
 import threading
-from pathlib import Path
 from random import Random
 
 import pytest
+from enduring import asked
 from made_apps import Ready
 
 from qanet.config import load_preset
 from qanet.reader import Reader
-
-BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 
 
 class Whole(Ready):
@@ -28,16 +26,7 @@ class Broken(Whole):
 
 
 @pytest.fixture
-def asked(monkeypatch):
-    """The module."""
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    from enduring import asked
-
-    return asked
-
-
-@pytest.fixture
-def tried(asked, monkeypatch, tmp_path):
+def tried(monkeypatch, tmp_path):
     """Asks a reader and tells what is said of it."""
 
     def try_some(reader, count):
@@ -57,7 +46,7 @@ def test_a_reader_that_fails_is_noticed(tried):
         tried(Broken(), 100)
 
 
-def test_failures_are_told_by_their_status(asked, tried, monkeypatch):
+def test_failures_are_told_by_their_status(tried, monkeypatch):
     async def fail(*arguments):
         return 503, b"{}"
 
@@ -66,7 +55,7 @@ def test_failures_are_told_by_their_status(asked, tried, monkeypatch):
     assert said.startswith("status 503 of ")
 
 
-def test_a_refusal_says_what_is_wrong(asked, tried, monkeypatch):
+def test_a_refusal_says_what_is_wrong(tried, monkeypatch):
     async def refuse(*arguments):
         return 422, b'{"error": {"code": "invalid", "message": ""}}'
 
@@ -102,7 +91,7 @@ def answering():
         server.close()
 
 
-def test_the_statuses_of_all_answers(asked, answering):
+def test_the_statuses_of_all_answers(answering):
     answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
     address = answering(answer + b"\r\nHTTP/1.1 500 No\r\n\r\n")
     assert asked._statuses(address, b"x") == [200, 500]
@@ -110,7 +99,7 @@ def test_the_statuses_of_all_answers(asked, answering):
     assert asked._statuses(answering(b""), b"x") == []
 
 
-def test_messages_are_right_and_wrong(asked):
+def test_messages_are_right_and_wrong():
     made = [asked._message(Random(i)) for i in range(300)]
     assert made == [asked._message(Random(i)) for i in range(300)]
     assert any(one.startswith(b"POST /v1/answer HTTP/1.1\r\n") for one in made)

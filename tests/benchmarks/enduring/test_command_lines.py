@@ -4,40 +4,35 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from enduring import command_lines
 
-BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 
-
-@pytest.fixture
-def lines(monkeypatch, tmp_path):
-    """The module, and files that are named."""
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    from enduring import command_lines
-
+@pytest.fixture(autouse=True)
+def files(monkeypatch, tmp_path):
+    """Files that are named."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     for name in command_lines.FILES:
         Path(name).write_text("{}")
-    return command_lines
 
 
 @pytest.fixture
-def tried(lines, tmp_path):
+def tried(tmp_path):
     """Tries some command lines and tells what is said of them."""
 
     def try_some(count):
         scratch = tmp_path / "scratch"
         scratch.mkdir(exist_ok=True)
-        with lines.command_lines(tmp_path, scratch) as attempt:
+        with command_lines.command_lines(tmp_path, scratch) as attempt:
             return [attempt(Random(number)) for number in range(count)]
 
     return try_some
 
 
-def test_all_commands_are_drawn(lines):
+def test_all_commands_are_drawn():
     from qanet.cli import make_parser
 
-    found = {" ".join(words) for words, _ in lines._leaves(make_parser())}
+    found = {" ".join(words) for words, _ in command_lines._leaves(make_parser())}
     assert found >= {"train", "evaluate", "answer", "serve", "pack", "settings"}
     assert found >= {"translate train", "translate run", "pretrain", "teach", "filter"}
     assert "translate" not in found
@@ -62,10 +57,10 @@ def test_a_command_that_fails_is_noticed(tried, monkeypatch):
 @pytest.mark.parametrize(
     "word", ["/etc/new", "--output=/new", "../new", "a/../../b", "nmt:/new", "~/new"]
 )
-def test_places_elsewhere_are_not_named(lines, word):
-    assert lines._harmless(word) == "elsewhere"
+def test_places_elsewhere_are_not_named(word):
+    assert command_lines._harmless(word) == "elsewhere"
 
 
 @pytest.mark.parametrize("word", ["new/er", "/dev/null", "a.b", "training.steps=1"])
-def test_other_words_stay(lines, word):
-    assert lines._harmless(word) == word
+def test_other_words_stay(word):
+    assert command_lines._harmless(word) == word

@@ -5,24 +5,14 @@ import warnings
 from pathlib import Path
 
 import pytest
+from enduring import commands
 
 from qanet import cli
 from qanet.errors import UserError
 
-BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
-
 
 @pytest.fixture
-def commands(monkeypatch):
-    """The module."""
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    from enduring import commands
-
-    return commands
-
-
-@pytest.fixture
-def complaint(commands, monkeypatch):
+def complaint(monkeypatch):
     """What is said of a command that does something."""
 
     def run(act, **options):
@@ -82,7 +72,7 @@ def test_other_errors_are_raised(complaint):
         complaint(lambda: print("\udcff", flush=True))
 
 
-def test_what_takes_long_is_not_begun(commands, tmp_path, monkeypatch):
+def test_what_takes_long_is_not_begun(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with commands.nothing_long():
         assert commands.ended(["train", "--output", "new"]) == (None, "")
@@ -92,13 +82,13 @@ def test_what_takes_long_is_not_begun(commands, tmp_path, monkeypatch):
     assert not (tmp_path / "new").exists()
 
 
-def test_a_refusal_has_one_line(commands):
+def test_a_refusal_has_one_line():
     assert not commands.refusal(UserError("a: is wrong"))
     assert "not one line" in commands.refusal(UserError("a\nb: is wrong"))
     assert "not one line" in commands.refusal(UserError(""))
 
 
-def test_each_input_has_a_new_directory(commands, tmp_path):
+def test_each_input_has_a_new_directory(tmp_path):
     base, scratch = tmp_path / "base", tmp_path / "scratch"
     (base / "run").mkdir(parents=True)
     (base / "run" / "a").write_text("a")

@@ -3,26 +3,16 @@
 import random
 import shutil
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
+from enduring import damaged
 
 from qanet.files import read_arrays
 from qanet.training import checkpoint
 
-BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 
-
-@pytest.fixture
-def damaged(monkeypatch):
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    from enduring import damaged
-
-    return damaged
-
-
-def test_damages(damaged):
+def test_damages():
     content = bytes(range(100))
     for seed in range(20):
         cut, done = damaged.cut(content, random.Random(seed))
@@ -36,7 +26,7 @@ def test_damages(damaged):
         assert done == f"bit {bit} of byte {place} changed"
 
 
-def test_a_small_checkpoint_is_restored(damaged, tmp_path):
+def test_a_small_checkpoint_is_restored(tmp_path):
     cut, flipped = damaged.restore(tmp_path / "small", 0, 60)
     assert (cut.tries, cut.wrong, flipped.wrong) == (60, [], [])
     assert cut.remark == "60 recognised, 0 with the same content"
@@ -61,9 +51,7 @@ def no_checksums(path):
         lambda path: read_arrays(path) | {"progress": np.zeros(2, "uint8")},
     ],
 )
-def test_what_is_restored_with_another_content_is_told(
-    damaged, monkeypatch, tmp_path, read
-):
+def test_what_is_restored_with_another_content_is_told(monkeypatch, tmp_path, read):
     monkeypatch.setattr(checkpoint, "read_arrays", read)
     cut, flipped = damaged.restore(tmp_path / "small", 0, 10)
     assert len(cut.wrong) == 10
@@ -72,7 +60,7 @@ def test_what_is_restored_with_another_content_is_told(
 
 
 @pytest.fixture
-def trained(damaged, monkeypatch):
+def trained(monkeypatch):
     """Trainings that take no time; gives which steps they went on from."""
     used = {}
 
@@ -108,7 +96,7 @@ def trained(damaged, monkeypatch):
 
 
 @pytest.fixture
-def resume(damaged, trained, tmp_path):
+def resume(trained, tmp_path):
     whole = tmp_path / "whole.npz"
     np.savez(whole, a=np.full(9, 9))
     trained["whole"] = whole

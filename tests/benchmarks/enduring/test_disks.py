@@ -7,19 +7,15 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from enduring import disks
 
-BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 
-
-@pytest.fixture
-def disks(monkeypatch):
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    from enduring import disks
-
+@pytest.fixture(autouse=True)
+def told_command(monkeypatch):
+    """A command for what this file tries."""
     monkeypatch.setattr(disks, "mount", lambda *_: False)
     command = disks.Command("do {inputs}/read {out}/made", ("read",), ("made.part",))
     monkeypatch.setitem(disks.COMMANDS, "do", command)
-    return disks
 
 
 class Fake:
@@ -59,7 +55,7 @@ class Fake:
 
 
 @pytest.fixture
-def fake(disks, monkeypatch):
+def fake(monkeypatch):
     fake = Fake()
     monkeypatch.setattr(disks, "run_command", fake)
     monkeypatch.setattr(disks.shutil, "which", lambda _: "found")
@@ -67,7 +63,7 @@ def fake(disks, monkeypatch):
 
 
 @pytest.fixture
-def endure(disks, fake, monkeypatch, tmp_path):
+def endure(fake, monkeypatch, tmp_path):
     def prepare(place):
         (place / "inputs").mkdir()
         (place / "inputs" / "read").write_text("content")
@@ -128,7 +124,7 @@ def test_sigterm_that_is_overlooked_is_told(endure, fake):
     assert "exit code -15" in terminated.wrong[0]
 
 
-def test_without_rights_nothing_is_tried(endure, fake, disks, monkeypatch):
+def test_without_rights_nothing_is_tried(endure, fake, monkeypatch):
     monkeypatch.setattr(disks.os, "geteuid", lambda: 0)
     monkeypatch.setattr(disks.shutil, "which", lambda _: None)
     row = endure()[1]
@@ -136,7 +132,7 @@ def test_without_rights_nothing_is_tried(endure, fake, disks, monkeypatch):
     assert row.remark.startswith("skipped: root may write everything")
 
 
-def test_what_is_finished_has_nothing_to_go_on_with(disks, fake, tmp_path):
+def test_what_is_finished_has_nothing_to_go_on_with(fake, tmp_path):
     (tmp_path / "inputs").mkdir()
     trial = disks.Trial(tmp_path, "do", random.Random(0))
     trial.out.mkdir()
@@ -147,7 +143,7 @@ def test_what_is_finished_has_nothing_to_go_on_with(disks, fake, tmp_path):
     assert trial._judged(process, 143, "it") == ["it: leaves made.part"]
 
 
-def test_a_file_with_its_own_checksum_is_as_good(disks, tmp_path):
+def test_a_file_with_its_own_checksum_is_as_good(tmp_path):
     one, other = tmp_path / "one", tmp_path / "other"
     for directory, content in ((one, b"a"), (other, b"b")):
         directory.mkdir()
@@ -163,7 +159,7 @@ def test_a_file_with_its_own_checksum_is_as_good(disks, tmp_path):
     assert disks.unlike(one, other, ()) == ["x.onnx is missing"]
 
 
-def test_the_commands_are_those_of_the_package(disks, tmp_path):
+def test_the_commands_are_those_of_the_package(tmp_path):
     from qanet.cli import make_parser
 
     parser = make_parser()
@@ -175,7 +171,7 @@ def test_the_commands_are_those_of_the_package(disks, tmp_path):
     assert "--resume" in disks.COMMANDS["train"].arguments(tmp_path, tmp_path / "out")
 
 
-def test_files_that_may_be_removed(disks, tmp_path):
+def test_files_that_may_be_removed(tmp_path):
     (tmp_path / "export").mkdir()
     for name in ("dev.json", "export/a", "export/b", "other"):
         (tmp_path / name).touch()
@@ -187,7 +183,7 @@ def test_files_that_may_be_removed(disks, tmp_path):
     ]
 
 
-def test_draws_are_of_the_seed(disks, fake, tmp_path):
+def test_draws_are_of_the_seed(fake, tmp_path):
     for name in ("a", "b"):
         (tmp_path / name / "inputs").mkdir(parents=True)
     trials = [disks.Trial(tmp_path / n, "do", random.Random(3)) for n in ("a", "b")]

@@ -6,6 +6,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from enduring import base, file_inputs
 
 from qanet.config import load_preset
 from qanet.errors import UserError
@@ -13,8 +14,6 @@ from qanet.models.limits import ReadingLimits
 from qanet.reader import Reader
 from qanet.run import Run
 from qanet.text.vocabulary import RESERVED, Vocabulary
-
-BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 
 
 class Failing:
@@ -27,12 +26,9 @@ class Failing:
         raise RuntimeError("of the code")
 
 
-@pytest.fixture
-def inputs(monkeypatch, tmp_path):
-    """The module, and files in the place of those that a model is needed for."""
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    from enduring import base, file_inputs
-
+@pytest.fixture(autouse=True)
+def files(monkeypatch, tmp_path):
+    """Files in the place of those that a model is needed for."""
     (tmp_path / "base").mkdir()
     monkeypatch.chdir(tmp_path / "base")
     base.make_texts()
@@ -48,17 +44,16 @@ def inputs(monkeypatch, tmp_path):
         np.savez(path, a=np.zeros(3), b=np.frombuffer(b"[1]", np.uint8))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    return file_inputs
 
 
 @pytest.fixture
-def tried(inputs, tmp_path):
+def tried(tmp_path):
     """Tries some inputs of a target and tells what is said of them."""
 
     def try_some(name, count):
         scratch = tmp_path / "scratch"
         scratch.mkdir(exist_ok=True)
-        with getattr(inputs, name)(tmp_path / "base", scratch) as attempt:
+        with getattr(file_inputs, name)(tmp_path / "base", scratch) as attempt:
             return [attempt(Random(number)) for number in range(count)]
 
     return try_some
@@ -121,13 +116,13 @@ def test_a_refusal_of_several_lines_is_noticed(tried, monkeypatch, name):
     assert any("not one line" in (said or "") for said in tried(name, 10))
 
 
-def test_arrays_are_others_in_a_whole_file(inputs):
+def test_arrays_are_others_in_a_whole_file():
     arrays = {"a": np.arange(6.0).reshape(2, 3), "b": np.frombuffer(b"[1]", np.uint8)}
     file = io.BytesIO()
     np.savez(file, **arrays)
     kinds, missing = set(), 0
     for seed in range(200):
-        data = inputs.of_arrays(file.getvalue(), Random(seed))
+        data = file_inputs.of_arrays(file.getvalue(), Random(seed))
         with np.load(io.BytesIO(data), allow_pickle=False) as stored:
             found = {name: stored[name] for name in stored.files}
         missing += found.keys() != arrays.keys()

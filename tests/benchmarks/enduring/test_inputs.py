@@ -2,25 +2,16 @@
 
 from pathlib import Path
 
-import pytest
+from enduring import inputs
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 
 
-@pytest.fixture
-def inputs(monkeypatch):
-    """The part of the benchmark."""
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    from enduring import inputs
-
-    return inputs
-
-
-def test_there_are_ten_thousand(inputs):
+def test_there_are_ten_thousand():
     assert sum(count for _, count in inputs.TARGETS.values()) == 10_000
 
 
-def test_the_row_of_a_target(inputs, monkeypatch):
+def test_the_row_of_a_target(monkeypatch):
     made, seen = [], []
 
     def try_inputs(name, target, base, seed, numbers):
@@ -38,6 +29,6 @@ def test_the_row_of_a_target(inputs, monkeypatch):
     assert len(made) == 1
 
 
-def test_the_part_is_registered(inputs, monkeypatch):
+def test_the_part_is_registered(monkeypatch):
     text = (BENCHMARKS / "endurance.py").read_text("utf-8")
     assert '"inputs": inputs.run' in text

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from enduring import killed
 
-BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 KINDS = ("start", "step", "evaluation", "checkpoint", "rename")
 
 
@@ -28,15 +28,7 @@ def write_run(directory, seconds=1.0):
 
 
 @pytest.fixture
-def killed(monkeypatch):
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    from enduring import killed
-
-    return killed
-
-
-@pytest.fixture
-def trained(killed, monkeypatch):
+def trained(monkeypatch):
     """Commands that train at once; gives what they were asked for, and a fault."""
     asked, faults = [], {}
 
@@ -63,7 +55,7 @@ def trained(killed, monkeypatch):
     return asked, faults
 
 
-def test_trainings_that_come_to_the_same_end(killed, trained, tmp_path):
+def test_trainings_that_come_to_the_same_end(trained, tmp_path):
     found, *kills = killed.endure(tmp_path, 0, 12)
     assert found.wrong == []
     assert found.tries == 12
@@ -78,7 +70,7 @@ def test_trainings_that_come_to_the_same_end(killed, trained, tmp_path):
     assert len(asked) == 1 + total + 12
 
 
-def test_the_seed_draws_the_moments(killed, trained, tmp_path):
+def test_the_seed_draws_the_moments(trained, tmp_path):
     def plans(name, seed):
         (tmp_path / name).mkdir()
         trained[0].clear()
@@ -97,7 +89,7 @@ def test_the_seed_draws_the_moments(killed, trained, tmp_path):
         lambda output: (output / "history.csv").write_text("step,loss\n3,1.5\n"),
     ],
 )
-def test_one_that_comes_to_another_end_is_told(killed, trained, tmp_path, fault):
+def test_one_that_comes_to_another_end_is_told(trained, tmp_path, fault):
     trained[1]["fault"] = fault
     found, *_ = killed.endure(tmp_path, 0, 6)
     assert found.wrong
@@ -146,7 +138,7 @@ def change_weight(run):
         ),
     ],
 )
-def test_differences(killed, tmp_path, change, told):
+def test_differences(tmp_path, change, told):
     one, other = tmp_path / "one", tmp_path / "other"
     write_run(one)
     shutil.copytree(one, other)
@@ -158,7 +150,7 @@ def test_differences(killed, tmp_path, change, told):
     assert killed.differences(one, other) == [told]
 
 
-def test_an_undisturbed_training_that_fails(killed, monkeypatch, tmp_path):
+def test_an_undisturbed_training_that_fails(monkeypatch, tmp_path):
     failed = subprocess.CompletedProcess([], 2, "", "error: no data\n")
     monkeypatch.setattr(killed, "run_command", lambda *_: failed)
     with pytest.raises(RuntimeError, match="no data"):

@@ -4,24 +4,14 @@ import json
 import os
 import signal
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-
-BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
-
-
-@pytest.fixture
-def moments(monkeypatch):
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    from enduring import moments
-
-    return moments
+from enduring import moments
 
 
 @pytest.mark.parametrize("act", ["kill", "terminate"])
-def test_a_signal_at_the_moment_that_was_drawn(moments, monkeypatch, act):
+def test_a_signal_at_the_moment_that_was_drawn(monkeypatch, act):
     sent = []
     monkeypatch.setattr(os, "kill", lambda *what: sent.append(what))
     counted = moments.Moments({"kind": "step", "number": 2, "act": act})
@@ -36,7 +26,7 @@ def test_a_signal_at_the_moment_that_was_drawn(moments, monkeypatch, act):
     assert counted.counts == {"step": 3, "rename": 1}
 
 
-def test_a_file_is_removed(moments, tmp_path):
+def test_a_file_is_removed(tmp_path):
     path = tmp_path / "file"
     path.touch()
     plan = {"kind": "step", "number": 1, "act": "remove", "path": str(path)}
@@ -44,7 +34,7 @@ def test_a_file_is_removed(moments, tmp_path):
     assert not path.exists()
 
 
-def test_what_is_hooked_does_what_it_did(moments, monkeypatch, tmp_path):
+def test_what_is_hooked_does_what_it_did(monkeypatch, tmp_path):
     counted = moments.Moments({})
     called = []
     progress = SimpleNamespace(
@@ -75,7 +65,7 @@ def test_what_is_hooked_does_what_it_did(moments, monkeypatch, tmp_path):
     }
 
 
-def test_modules_are_hooked_when_they_are_imported(moments, monkeypatch, tmp_path):
+def test_modules_are_hooked_when_they_are_imported(monkeypatch, tmp_path):
     (tmp_path / "hooked_here.py").write_text("value = 1\n")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setitem(
@@ -92,7 +82,7 @@ def test_modules_are_hooked_when_they_are_imported(moments, monkeypatch, tmp_pat
     del sys.modules["hooked_here"]
 
 
-def test_all_that_is_hooked_is_there(moments):
+def test_all_that_is_hooked_is_there():
     """Else nothing would be counted, and no training killed there."""
     import numpy.lib.format
 
@@ -107,7 +97,7 @@ def test_all_that_is_hooked_is_there(moments):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="has no such signals")
-def test_real_processes(door, tmp_path, moments):
+def test_real_processes(door, tmp_path):
     counts, script = tmp_path / "counts", moments.__file__
     whole = door(script, json.dumps({"counts": str(counts)}), "settings")
     assert whole.returncode == 0

@@ -1,46 +1,26 @@
 """Tests of benchmarks/enduring/mutations.py and of the grammars beside it."""
 
 import json
-from pathlib import Path
 from random import Random
 
-import pytest
+from enduring import grammars, mutations
 
 from qanet.datasets.squad import parse_squad, read_squad
 from qanet.question_file import read_rows
 from qanet.text.vectors import read_vectors
 
-BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 DOCUMENT = {"a": [1, {"b": "text"}], "c": {"d": None, "e": 2.5}}
 COUNT = 400
 
 
-@pytest.fixture
-def mutations(monkeypatch):
-    """The module."""
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    from enduring import mutations
-
-    return mutations
-
-
-@pytest.fixture
-def grammars(monkeypatch):
-    """The module."""
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    from enduring import grammars
-
-    return grammars
-
-
-def test_equal_seeds_do_equal_damage(mutations):
+def test_equal_seeds_do_equal_damage():
     data = json.dumps(DOCUMENT).encode()
     made = [mutations.damaged(data, Random(i), b"other") for i in range(COUNT)]
     assert made == [mutations.damaged(data, Random(i), b"other") for i in range(COUNT)]
     assert len(set(made)) > COUNT / 2
 
 
-def test_bytes_become_fewer_more_and_others(mutations):
+def test_bytes_become_fewer_more_and_others():
     data = bytes(range(100))
     made = [mutations.of_bytes(data, Random(i), b"OTHER") for i in range(COUNT)]
     assert any(len(one) < len(data) for one in made)
@@ -51,7 +31,7 @@ def test_bytes_become_fewer_more_and_others(mutations):
     assert mutations.of_bytes(b"", Random(0)) is not None
 
 
-def test_values_become_others_of_all_kinds(mutations):
+def test_values_become_others_of_all_kinds():
     made = [mutations.of_json(DOCUMENT, Random(i)) for i in range(COUNT)]
     assert b"@" not in b"".join(made)
     readable = []
@@ -71,7 +51,7 @@ def test_values_become_others_of_all_kinds(mutations):
     assert DOCUMENT == {"a": [1, {"b": "text"}], "c": {"d": None, "e": 2.5}}
 
 
-def test_lines_become_longer_shorter_and_others(mutations):
+def test_lines_become_longer_shorter_and_others():
     data = b"a 1 2\nb 3 4\nc 5 6\n"
     made = [mutations.of_lines(data, Random(i)) for i in range(COUNT)]
     assert any(one.count(b"\r\n") == 3 for one in made)
@@ -82,7 +62,7 @@ def test_lines_become_longer_shorter_and_others(mutations):
     assert mutations.of_lines(b"", Random(0)) is not None
 
 
-def test_what_is_odd_but_right_is_accepted(grammars, tmp_path):
+def test_what_is_odd_but_right_is_accepted(tmp_path):
     path = tmp_path / "data.json"
     for seed in range(100):
         random = Random(seed)
@@ -95,7 +75,7 @@ def test_what_is_odd_but_right_is_accepted(grammars, tmp_path):
         assert not [row for row in read_rows(lines) if row.error]
 
 
-def test_vectors_are_accepted(grammars, tmp_path):
+def test_vectors_are_accepted(tmp_path):
     path = tmp_path / "vectors.txt"
     words = ["Rome", "lives", "in"]
     for seed in range(100):

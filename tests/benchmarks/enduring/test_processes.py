@@ -2,28 +2,23 @@
 
 import os
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from enduring import processes
 
-BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs process groups")
 
 
-@pytest.fixture
-def processes(monkeypatch, tmp_path):
+@pytest.fixture(autouse=True)
+def commands(monkeypatch, tmp_path):
     """Its commands are Python, which finds its plan in front."""
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    from enduring import processes
-
     script = tmp_path / "script.py"
     script.write_text("import sys\nexec(sys.argv[2])\n")
     monkeypatch.setattr(processes, "moments", SimpleNamespace(__file__=str(script)))
-    return processes
 
 
-def test_a_command_and_its_surroundings(processes, tmp_path):
+def test_a_command_and_its_surroundings(tmp_path):
     said = "E0000 00:00:1.2 3 cpu_aot_loader.cc:1] x\\nerror: it\\n"
     told = "import os\nprint(sys.argv[1], os.environ['XDG_CACHE_HOME'])\n"
     end = f"sys.stderr.write('{said}')\nsys.exit(2)"
@@ -33,7 +28,7 @@ def test_a_command_and_its_surroundings(processes, tmp_path):
     assert processes.ending(process) == "exit code 2: error: it"
 
 
-def test_a_program_in_front(processes, tmp_path):
+def test_a_program_in_front(tmp_path):
     prefix = [
         sys.executable,
         "-c",
@@ -43,7 +38,7 @@ def test_a_program_in_front(processes, tmp_path):
     assert process.stdout == "5\n"
 
 
-def test_a_process_that_is_left_behind_is_told(processes, monkeypatch, tmp_path):
+def test_a_process_that_is_left_behind_is_told(monkeypatch, tmp_path):
     monkeypatch.setattr(processes, "LONGEST", 2)
     begun = "import subprocess\nsubprocess.Popen(['sleep', '1000'])"
     process = processes.run_command([begun], {}, tmp_path / "cache")

@@ -3,13 +3,12 @@
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import pytest
+from enduring import server
 
 from qanet.datasets.squad import Example
 
-BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 EXAMPLES = [Example(str(i), f"Who is {i}?", f"It is {i}.", ()) for i in range(5)]
 
 
@@ -53,20 +52,16 @@ def address():
         thread.join()
 
 
-@pytest.fixture
-def server(monkeypatch):
-    """The part of the benchmark, which asks only while it is measured."""
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    from enduring import server
-
+@pytest.fixture(autouse=True)
+def measured_load(monkeypatch):
+    """The server is asked only while it is measured."""
     load = server.load
     monkeypatch.setattr(
         server, "load", lambda *asked: load(*asked) if asked[3] == 0.5 else None
     )
-    return server
 
 
-def test_losses_and_memory_are_told(address, server):
+def test_losses_and_memory_are_told(address):
     requests, memory = server.endure(address, EXAMPLES, 2, 0.5)
 
     (lost,) = requests.wrong

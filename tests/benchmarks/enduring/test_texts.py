@@ -1,23 +1,13 @@
 """Tests of benchmarks/enduring/texts.py, with forms that are made up."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
+from enduring import texts
 
 from qanet.decoding import Answer
 from qanet.text.tokenizer import count_tokens
 
-BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 CONTEXT = "Zoe\u0308 👩‍👩‍👧 東京"
-
-
-@pytest.fixture
-def texts(monkeypatch):
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    from enduring import texts
-
-    return texts
 
 
 def giving(*answers):
@@ -28,19 +18,19 @@ WHOLE = Answer(CONTEXT, 0, len(CONTEXT), 0.6)
 FIRST = Answer("Zoe\u0308", 0, 4, 0.3)
 
 
-def wrong(texts, **answering):
+def wrong(**answering):
     return texts.compare("texts", [(CONTEXT, "Who?")], answering).wrong
 
 
-def test_equal_answers_at_their_place_are_right(texts):
+def test_equal_answers_at_their_place_are_right():
     same = giving(WHOLE, FIRST)
     finding = texts.compare("x", [(CONTEXT, "Who?")] * 3, {"Keras": same, "ONNX": same})
     assert (finding.what, finding.tries, finding.wrong) == ("x", 3, [])
 
 
-def test_a_text_that_is_not_at_its_place_is_wrong(texts):
+def test_a_text_that_is_not_at_its_place_is_wrong():
     moved = Answer("Zoe\u0308", 1, 5, 0.3)
-    (line,) = wrong(texts, Keras=giving(WHOLE, moved))
+    (line,) = wrong(Keras=giving(WHOLE, moved))
     assert line.startswith("text 0, Keras: ")
 
 
@@ -54,21 +44,21 @@ def test_a_text_that_is_not_at_its_place_is_wrong(texts):
         [Answer(CONTEXT, 0, len(CONTEXT), 0.5)],
     ],
 )
-def test_another_answer_is_wrong(texts, other):
-    (line,) = wrong(texts, Keras=giving(WHOLE, FIRST), ONNX=giving(*other))
+def test_another_answer_is_wrong(other):
+    (line,) = wrong(Keras=giving(WHOLE, FIRST), ONNX=giving(*other))
     assert line.startswith("text 0: ONNX answers ")
 
 
-def test_two_nearly_equal_spans_may_change_places(texts):
+def test_two_nearly_equal_spans_may_change_places():
     near = Answer("Zoe\u0308", 0, 4, 0.599)
-    assert wrong(texts, Keras=giving(WHOLE, near), ONNX=giving(near, WHOLE)) == []
+    assert wrong(Keras=giving(WHOLE, near), ONNX=giving(near, WHOLE)) == []
 
 
-def test_no_answer_is_to_be_given_by_all(texts):
-    assert wrong(texts, Keras=giving(), ONNX=giving()) == []
+def test_no_answer_is_to_be_given_by_all():
+    assert wrong(Keras=giving(), ONNX=giving()) == []
 
 
-def test_texts_are_drawn_and_hold_what_they_are_to_hold(texts):
+def test_texts_are_drawn_and_hold_what_they_are_to_hold():
     for parts in texts.KINDS.values():
         rng = np.random.default_rng(3)
         drawn = [texts.text(rng, parts, 60) for _ in range(20)]

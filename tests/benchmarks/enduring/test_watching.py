@@ -4,8 +4,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from enduring import watching
 
-BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 # What tries inputs, in a module that another process finds.
 FAULTY = """
 import contextlib, os, signal, threading
@@ -38,15 +38,6 @@ def never(base, scratch):
 
 
 @pytest.fixture
-def watching(monkeypatch):
-    """The module."""
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    from enduring import watching
-
-    return watching
-
-
-@pytest.fixture
 def faulty(monkeypatch, tmp_path):
     """A module of what tries inputs."""
     (tmp_path / "faulty_target.py").write_text(FAULTY)
@@ -56,9 +47,7 @@ def faulty(monkeypatch, tmp_path):
     return faulty_target
 
 
-def test_errors_hangs_and_deaths_are_told_and_the_others_go_on(
-    watching, faulty, tmp_path, capfd
-):
+def test_errors_hangs_and_deaths_are_told_and_the_others_go_on(faulty, tmp_path, capfd):
     base = tmp_path / "base"
     base.mkdir()
     wrong = watching.try_inputs("faulty", faulty.faulty, base, 7, range(6), limit=3.0)
@@ -72,14 +61,14 @@ def test_errors_hangs_and_deaths_are_told_and_the_others_go_on(
     assert {path.name for path in base.iterdir()} == set("012345")
 
 
-def test_what_cannot_begin_is_no_input(watching, faulty, tmp_path):
+def test_what_cannot_begin_is_no_input(faulty, tmp_path):
     with pytest.raises(
         RuntimeError, match=r"never cannot be made ready: .* exit code 1"
     ):
         watching.try_inputs("never", faulty.never, tmp_path, 7, range(3))
 
 
-def test_one_input_again(watching, faulty, tmp_path, monkeypatch, capsys):
+def test_one_input_again(faulty, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(watching.tempfile, "tempdir", str(tmp_path))
     base = tmp_path / "base"
     base.mkdir()
@@ -91,7 +80,7 @@ def test_one_input_again(watching, faulty, tmp_path, monkeypatch, capsys):
         watching.try_one("faulty", faulty.faulty, base, 7, 1)
 
 
-def test_equal_seeds_draw_equal_inputs(watching):
+def test_equal_seeds_draw_equal_inputs():
     draws = {
         watching.drawn(name, seed, number).random()
         for name in ("a", "b")
