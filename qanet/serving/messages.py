@@ -89,7 +89,7 @@ class ModelInformation(BaseModel):
     name: str
     version: str = Field(description="of this package")
     parameters: int | None = Field(description="null where it cannot be told")
-    words: int = Field(description="words that have a vector")
+    words: int = Field(description="words or word pieces that have a vector")
     max_answer_tokens: int
     no_answer: bool = Field(description="whether it can say that there is no answer")
     limits: dict[str, int]

@@ -1,5 +1,6 @@
 """Tests of the page, in a real browser."""
 
+import re
 import shutil
 
 import pytest
@@ -135,6 +136,12 @@ def test_a_question_is_answered_by_keyboard_alone(page, trained_reader):
         assert marked(page) == [answer.text]
         assert button.get_attribute("aria-pressed") == "true"
     assert by_id(page, "words").text == PASSAGE
+
+
+def test_the_reader_is_named(page):
+    wait(page, lambda: by_id(page, "model").text)
+    said = r"Reader: qanet, [\d,]+ parameters, a vocabulary of [\d,]+"
+    assert re.fullmatch(said, by_id(page, "model").text)
 
 
 def test_probabilities_and_attention_are_shown(page):

@@ -242,10 +242,10 @@ find("passage").addEventListener("keydown", (event) => {
 });
 request("v1/model")
   .then(({ name, parameters, words }) => {
-    const counted = (number, what) =>
-      number === null ? "" : `, ${number.toLocaleString("en")} ${what}`;
+    const counted = (number) => number.toLocaleString("en");
+    const trained = parameters === null ? "" : `, ${counted(parameters)} parameters`;
     find("model").textContent =
-      `Reader: ${name}${counted(parameters, "parameters")}${counted(words, "words")}`;
+      `Reader: ${name}${trained}, a vocabulary of ${counted(words)}`;
   })
   .catch(() => {}); // Whoever asks is told.
 // An example to begin with, but for what the browser has kept from before.
