@@ -71,8 +71,8 @@ def load_export(directory: str | os.PathLike, threads: int = 0) -> Export:
 
     Args:
         directory: the export.
-        threads: threads that compute one batch; 0 takes all cores. Whatever they are,
-            several threads may call what is read.
+        threads: threads that compute a batch's logits; 0 takes all cores. Whatever
+            they are, several threads may call what is read.
 
     Raises:
         UserError: a file is missing, damaged or of another version, or ONNX Runtime is
@@ -101,7 +101,9 @@ def load_export(directory: str | os.PathLike, threads: int = 0) -> Export:
     columns = {*vocabulary.table([""])}
     network = _Network(directory / NETWORK_FILE, threads)
     if entry.text == "words":
-        word_side = _Network(directory / WORD_FILE, threads)
+        # Its little work needs one; more would wait at full speed for the next text
+        # and keep the cores from the other network.
+        word_side = _Network(directory / WORD_FILE, threads=1)
         word_side.check({"folded", *columns}, {"vectors"})
         columns |= word_side.outputs
         wanted = {name.partition("_")[2] for name in network.inputs}
