@@ -19,6 +19,6 @@ class ReadingLimits:
     """
 
     window: int = 1000
-    stride: int = 500
+    stride: int = 750
     question: int = 1000
     together: int | None = None
