@@ -111,9 +111,11 @@ def _load(directory: Path, workers: int):
     from qanet.onnx_reader import is_export
     from qanet.reader import Reader
     from qanet.run import Run
+    from qanet.serving.memory import return_large_blocks
     from qanet.serving.served import Loaded
 
     if is_export(directory):
+        return_large_blocks()
         # Each worker on one core: threads that share a batch wait for each other.
         return Loaded(Reader.load(directory, threads=1), workers=workers)
     trained = Run(directory).load()
