@@ -1,6 +1,7 @@
 """Joins what concurrent clients ask into batches for one reader."""
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,9 +15,9 @@ class Batcher:
 
     As many threads compute as there are workers, each a batch of its own, so that
     clients never compete for the processor: while all of them work, the next batch
-    fills up. An item waits for others only after a batch of several: a lone client
-    would wait in vain. Where a batch fails, its items are computed one by one, so that
-    the failure is that of the guilty alone.
+    fills up. Each takes its share of what waits. An item waits for others only after a
+    batch of several: a lone client would wait in vain. Where a batch fails, its items
+    are computed one by one, so that the failure is that of the guilty alone.
 
     Args:
         work: computes the results of a batch of items, in their order.
@@ -101,8 +102,10 @@ class Batcher:
     async def _next_batch(self, deadline: float) -> list[tuple[Any, asyncio.Future]]:
         batch, weight = [], 0
         while len(batch) < self.batch_size and await self._something_waits(deadline):
+            # One worker with all items would leave nothing to the others.
+            share = math.ceil((len(batch) + len(self._waiting)) / self.workers)
             weight += self.weigh(self._waiting[0][0])
-            if batch and weight > self.capacity:
+            if batch and (weight > self.capacity or len(batch) >= share):
                 break
             batch.append(self._waiting.popleft())
         return batch

@@ -189,6 +189,22 @@ def test_workers_compute_at_a_time_and_each_item_once():
     assert sorted(batches) == [[i] for i in range(6)]
 
 
+def test_each_worker_takes_its_share_of_what_waits():
+    meeting, batches = threading.Barrier(2, timeout=60), []
+
+    def work(items):
+        batches.append(list(items))
+        # Nobody gets past it alone.
+        meeting.wait()
+        return [2 * item for item in items]
+
+    async def talk(batcher):
+        return await batcher.submit([0, 1])
+
+    assert run(work, talk, batch_size=32, workers=2) == [0, 2]
+    assert sorted(batches) == [[0], [1]]
+
+
 def test_one_item_is_news_for_one_of_several_workers():
     async def talk(batcher):
         # Each wakes them all; those that find nothing wait on.
