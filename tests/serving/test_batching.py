@@ -172,37 +172,33 @@ def test_stop_finishes_what_was_accepted():
     assert asyncio.run(main()) == [0, 2, 4, 6, 8]
 
 
+class Pair(Doubler):
+    """Doubles where two batches are computed at a time, which none gets past alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.meeting = threading.Barrier(2, timeout=60)
+
+    def __call__(self, items):
+        self.meeting.wait()
+        return super().__call__(items)
+
+
 def test_workers_compute_at_a_time_and_each_item_once():
-    meeting, batches = threading.Barrier(2, timeout=60), []
-
-    def work(items):
-        batches.append(list(items))
-        # Nobody gets past it alone.
-        meeting.wait()
-        return [2 * item for item in items]
-
     async def talk(batcher):
         return await asyncio.gather(*(batcher.submit([i]) for i in range(6)))
 
+    work = Pair()
     found = run(work, talk, batch_size=1, workers=2)
     assert found == [[2 * i] for i in range(6)]
-    assert sorted(batches) == [[i] for i in range(6)]
+    assert sorted(work.batches) == [[i] for i in range(6)]
 
 
 def test_each_worker_takes_its_share_of_what_waits():
-    meeting, batches = threading.Barrier(2, timeout=60), []
-
-    def work(items):
-        batches.append(list(items))
-        # Nobody gets past it alone.
-        meeting.wait()
-        return [2 * item for item in items]
-
-    async def talk(batcher):
-        return await batcher.submit([0, 1])
-
-    assert run(work, talk, batch_size=32, workers=2) == [0, 2]
-    assert sorted(batches) == [[0], [1]]
+    work = Pair()
+    found = run(work, lambda b: b.submit([0, 1]), batch_size=32, workers=2)
+    assert found == [0, 2]
+    assert sorted(work.batches) == [[0], [1]]
 
 
 def test_one_item_is_news_for_one_of_several_workers():

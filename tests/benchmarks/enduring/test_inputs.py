@@ -29,6 +29,6 @@ def test_the_row_of_a_target(monkeypatch):
     assert len(made) == 1
 
 
-def test_the_part_is_registered(monkeypatch):
+def test_the_part_is_registered():
     text = (BENCHMARKS / "endurance.py").read_text("utf-8")
     assert '"inputs": inputs.run' in text
