@@ -171,8 +171,8 @@ def _to_its_end(work: Callable[[], None]) -> None:
 
     # The threads that it starts are daemons too: the end of the process waits for none.
     thread = threading.Thread(target=attempt, daemon=True)
-    thread.start()
     try:
+        thread.start()
         thread.join()
     except KeyboardInterrupt:
         # They have lost their workers, and would say so.

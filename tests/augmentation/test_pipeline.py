@@ -297,9 +297,18 @@ def interruptible():
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux")
-def test_processes_end_with_the_work_that_is_stopped(monkeypatch, interruptible):
+@pytest.mark.parametrize("starting", [False, True], ids=["running", "starting"])
+def test_processes_end_with_the_work_that_is_stopped(
+    monkeypatch, interruptible, starting
+):
     monkeypatch.setattr(threading, "excepthook", threading.excepthook)
-    started = []
+    started, stopped = [], threading.Event()
+    if starting:
+        # A busy processor comes back to who started a thread long after that.
+        start = threading.Thread.start
+        monkeypatch.setattr(
+            threading.Thread, "start", lambda thread: (start(thread), stopped.wait())
+        )
 
     def work():
         # The shell stays, and has a child.
@@ -307,6 +316,7 @@ def test_processes_end_with_the_work_that_is_stopped(monkeypatch, interruptible)
         started.append(subprocess.Popen(shell, stdout=subprocess.PIPE, text=True))
         started[0].stdout.readline()
         os.kill(os.getpid(), signal.SIGINT)
+        stopped.set()
         started[0].wait()
 
     with pytest.raises(KeyboardInterrupt):
