@@ -15,6 +15,7 @@ from qanet.models.bert import LIMITS, SPECIAL
 from qanet.models.pretrained import read_tensors
 from qanet.reader import Reader
 from qanet.run import Run
+from qanet.serving.explanation import Explainer, explainer_of
 from qanet.text.pieces import WordPieces
 from qanet.training.distribution import make_distribution
 from qanet.training.session import train_run
@@ -94,8 +95,6 @@ def test_evaluation_and_packed_data_read_the_same_pieces(run, config, tmp_path):
 
 
 def test_attention_between_the_texts_explains_the_answer(run):
-    from qanet.serving.explanation import Explainer
-
     trained = run.load()
     told = Explainer.of(trained).explain(QUESTION, CONTEXT)
     pieces, spans = trained.vocabulary.tokens(CONTEXT)
@@ -141,8 +140,13 @@ def test_onnx_and_litert_give_the_logits(exported, run, rng, lengths):
 
 def test_an_onnx_export_answers_as_the_run_does(run, onnx_directory):
     expected = Reader.load(run.directory).answer(QUESTION, CONTEXT, top_k=3)
-    found = Reader.load(onnx_directory).answer(QUESTION, CONTEXT, top_k=3)
+    reader = Reader.load(onnx_directory)
+    found = reader.answer(QUESTION, CONTEXT, top_k=3)
     assert [a.text for a in found] == [a.text for a in expected]
+    # And tells why.
+    one = explainer_of(reader, None).explain(QUESTION, CONTEXT)
+    other = Explainer.of(run.load()).explain(QUESTION, CONTEXT)
+    np.testing.assert_allclose(one.attention, other.attention, atol=1e-3)
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from qanet.errors import UserError
 from qanet.export.onnx_graph import OPSET
 from qanet.export.qanet_graph import is_written, qanet_graph
 from qanet.files import write_file, write_text
-from qanet.models.registry import MODELS
+from qanet.models.registry import MODELS, with_attention
 from qanet.models.words import above_words, word_embedding, word_side
 from qanet.onnx_reader import NETWORK_FILE, READER_FILE, WORD_FILE, described
 from qanet.run import TrainedModel
@@ -83,10 +83,10 @@ def export_onnx(trained: TrainedModel, directory: Path, bits: int = 16) -> None:
         no_answer = trained.config.data.no_answer
         data = qanet_graph(settings, weights, no_answer, half=bits < 16)
         write_file(network, lambda file: onnx.save(data, file))
-    elif MODELS[settings.name].text == "words":
-        _trace(above_words(model), network)
     else:
-        _trace(model, network)
+        model = with_attention(model, settings)
+        has_words = MODELS[settings.name].text == "words"
+        _trace(above_words(model) if has_words else model, network)
     trained.vocabulary.save_words(directory)
     text = json.dumps(described(trained.config, trained.threshold), indent=1)
     write_text(directory / READER_FILE, text + "\n")

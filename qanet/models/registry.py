@@ -132,6 +132,23 @@ def build_model(config: Section, sizes: Any, no_answer: bool = False) -> "keras.
     return keras.Model(model.input, outputs, name=model.name)
 
 
+def with_attention(model: "keras.Model", config: Section) -> "keras.Model":
+    """The model with a further output `attention`, see `Model.attention`.
+
+    Args:
+        model: a reading model.
+        config: its settings. Of a kind of model that does not tell its attention, the
+            model is returned as it is.
+    """
+    attention_of = MODELS[config.name].attention
+    if attention_of is None:
+        return model
+    import keras
+
+    outputs = model.output | {"attention": attention_of(model)}
+    return keras.Model(model.input, outputs, name=model.name)
+
+
 def forward_flops(config: Section, sizes: Any, context: int, question: int) -> int:
     """Multiplications and additions of the products in one forward pass.
 

@@ -11,7 +11,7 @@ from qanet.datasets.plans import plan_reading_any_shape
 from qanet.datasets.squad import Example
 from qanet.datasets.windows import reading_windows
 from qanet.models.limits import ReadingLimits
-from qanet.models.registry import MODELS
+from qanet.models.registry import MODELS, with_attention
 from qanet.reader import Predict, Reader
 from qanet.run import TrainedModel
 from qanet.text.encoders import TextEncoder
@@ -60,15 +60,12 @@ class Explainer:
     def of(cls, trained: TrainedModel) -> Self:
         """Explains the answers of a trained model, which offers its attention."""
         # Here, so that a reader of other logits needs no Keras.
-        import keras
-
         from qanet.models.prediction import any_shape
 
-        model, entry = trained.model, MODELS[trained.config.model.name]
-        attention = {"attention": entry.attention(model)}
-        model = keras.Model(model.input, model.output | attention)
+        settings = trained.config.model
+        model = with_attention(trained.model, settings)
         predict = any_shape(model) or model.predict_on_batch
-        return cls(predict, trained.vocabulary, entry.limits)
+        return cls(predict, trained.vocabulary, MODELS[settings.name].limits)
 
     def explain(self, question: str, passage: str) -> Explanation:
         """Explains the answer to one question.

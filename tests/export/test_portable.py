@@ -7,7 +7,7 @@ import pytest
 
 from qanet.errors import UserError
 from qanet.export import portable
-from qanet.models.registry import MODELS
+from qanet.models.registry import MODELS, with_attention
 from qanet.onnx_reader import load_export
 from qanet.run import TrainedModel, build_run_model
 from qanet.text.vocabulary import Vocabulary
@@ -77,6 +77,7 @@ def test_onnx_gives_the_logits(exported, examples, tmp_path, bits, share):
     portable.export_onnx(exported, tmp_path, bits)
 
     export = load_export(tmp_path)
+    attending = with_attention(exported.model, exported.config.model)
     # A share of how far the logits lie apart.
     spread = np.ptp(exported.model(examples[1])["start_logits"][0, -31:])
     tolerance = max(1e-4, share * float(spread))
@@ -89,7 +90,10 @@ def test_onnx_gives_the_logits(exported, examples, tmp_path, bits, share):
             for name, column in export.vocabulary.columns_of(flat).items():
                 shape = (*table["words"].shape, *column.shape[1:])
                 given[f"{text}_{name}"] = column.reshape(shape)
-        check(export.predict(given), exported, several, tolerance)
+        found = export.predict(given)
+        check(found, exported, several, tolerance)
+        attention = attending(several)["attention"]
+        np.testing.assert_allclose(found["attention"], attention, atol=share)
     check_vocabulary(tmp_path, exported)
 
 

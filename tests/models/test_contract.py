@@ -24,7 +24,12 @@ from made_training import train_on
 
 from qanet.config import TrainingConfig
 from qanet.layers.numerics import MASKED_LOGIT
-from qanet.models.registry import MODELS, build_model, forward_flops
+from qanet.models.registry import (
+    MODELS,
+    build_model,
+    forward_flops,
+    with_attention,
+)
 from qanet.models.words import above_words, word_embedding, word_side
 from qanet.training.learner import Learner, sum_of_losses
 from qanet.training.loss import span_loss
@@ -290,9 +295,8 @@ def test_attention_of_the_context_is_told_where_it_is_offered(
     settings, sizes, examples
 ):
     config = settings()
-    model = build_model(config, sizes)
-    attention = keras.Model(model.input, MODELS[config.name].attention(model))
-    found = ops.convert_to_numpy(attention(batch(examples)))
+    model = with_attention(build_model(config, sizes), config)
+    found = ops.convert_to_numpy(model(batch(examples))["attention"])
     assert found.shape == (3, 6, 5)
     if config.name in JOINED:
         # The rest goes to the context itself.
