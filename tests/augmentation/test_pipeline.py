@@ -321,11 +321,10 @@ def test_processes_end_with_the_work_that_is_stopped(
 
     with pytest.raises(KeyboardInterrupt):
         pipeline._to_its_end(work)
-    (shell,) = started
-    assert shell.wait(60) == -signal.SIGKILL
-    # Its child holds the other end no more.
-    assert shell.stdout.read() == ""
-    shell.stdout.close()
+    with started[0] as shell:
+        assert shell.wait(30) == -signal.SIGKILL
+        # Its child holds the other end no more.
+        assert shell.stdout.read() == ""
 
 
 def test_failures_of_the_work_are_told():
