@@ -151,6 +151,8 @@ class TrainingConfig(LearningConfig):
         batch_size: questions in a step.
         label_noise: probability that an answer whose words stand several times in its
             context was marked at a wrong place; the loss allows for it.
+        start_from: run directory whose best weights are the first ones, and whose
+            vocabulary is taken; `model` must describe the same layers.
         teacher: soft targets to learn from beside the marked answers, a file that
             `python -m qanet teach` made of the same `data.train`.
         teacher_share: the teacher's share of the loss.
@@ -164,6 +166,7 @@ class TrainingConfig(LearningConfig):
 
     batch_size: Size = 32
     label_noise: Rate = 0.0
+    start_from: str | None = None
     teacher: str | None = None
     teacher_share: Share = 0.5
     temperature: PositiveFloat = 2.0

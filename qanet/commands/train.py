@@ -115,6 +115,7 @@ def _new_run(options: argparse.Namespace):
             "--packed takes the place of --train, --dev and --vectors; give it alone"
         )
     config = configured(options, "data.packed", options.packed)
+    _check_start(config)
     is_first = True
     if config.distribution.strategy == "multi_worker":
         from qanet.training.cluster import is_first_worker
@@ -132,6 +133,22 @@ def _new_run(options: argparse.Namespace):
             "another --output"
         )
     return run, config
+
+
+def _check_start(config) -> None:
+    """Refuses a `training.start_from` that holds no such reader."""
+    from qanet.run import Run
+
+    if not config.training.start_from:
+        return
+    start = Run(config.training.start_from)
+    start.check_weights()
+    name = start.load_config().model.name
+    if name != config.model.name:
+        raise UserError(
+            f"training.start_from={start.directory}: holds a reader {name}, not "
+            f"{config.model.name}; give its preset"
+        )
 
 
 def _scores(metrics: dict) -> str:

@@ -114,8 +114,8 @@ def read_training_data(
         config: the configuration.
         cache: directory for tokens and vectors, which a second start finds there, such
             as `qanet.files.cache_directory()`.
-        vocabulary: that of a run which is resumed; by default the one that belongs
-            to the data.
+        vocabulary: that of a run which goes on; by default the one that belongs to
+            the data.
 
     Raises:
         UserError: a file cannot be read, or something is wrong in it.
@@ -160,7 +160,7 @@ def read_training_data(
     if vocabulary is None:
         vocabulary = build_vocabulary(config, train, dev, cache)
     if contextual_of(config.model):
-        # That of a resumed run is a copy of the configured one.
+        # That of a run which goes on is a copy of the configured one.
         directory = Path(config.model.contextual)
         encoder = vocabulary.contextual or open_encoder(
             directory, config.model.contextual_layers

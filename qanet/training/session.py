@@ -11,6 +11,7 @@ from qanet.decoding import Answer
 from qanet.evaluation.evaluator import evaluate
 from qanet.files import cache_directory, write_text
 from qanet.run import Run
+from qanet.text.encoders import TextEncoder
 from qanet.training.distribution import Distribution, make_distribution
 from qanet.training.trainer import Trainer
 
@@ -61,7 +62,7 @@ def _train_run(
     data = read_training_data(
         config,
         cache_directory(),
-        run.load_vocabulary() if resume else None,
+        _known_vocabulary(config, run, resume),
     )
     trainer = Trainer(config, data, run, distribution)
     found = resume and trainer.loop.resume()
@@ -97,6 +98,15 @@ def _train_run(
     run.save_metrics(result.metrics)
     answers = [result.answers[example.id][0] for example in data.dev_examples]
     return Report(result.metrics, data.dev_examples, answers)
+
+
+def _known_vocabulary(config: Config, run: Run, resume: bool) -> TextEncoder | None:
+    """The vocabulary that first weights belong to; `None` where it is to be made."""
+    if resume:
+        return run.load_vocabulary()
+    if config.training.start_from:
+        return Run(config.training.start_from).load_vocabulary()
+    return None
 
 
 def _announce(data: TrainingData, trainer: Trainer) -> None:

@@ -31,8 +31,8 @@ class Trainer:
         distribution: the devices.
 
     Raises:
-        UserError: the training set has no example that can be trained on, or the
-            devices cannot share a batch.
+        UserError: the training set has no example that can be trained on, the devices
+            cannot share a batch, or the weights to start from do not fit.
     """
 
     def __init__(
@@ -46,13 +46,8 @@ class Trainer:
         self.replicas = distribution.replicas
         keras.utils.set_random_seed(training.seed)
         self.model = build_run_model(config, data.vocabulary)
-        load_pretrained = MODELS[config.model.name].load_pretrained
-        if (
-            load_pretrained
-            and config.model.pretrained
-            and not checkpoints(run.checkpoint_directory)
-        ):
-            load_pretrained(self.model, config.model)
+        if not checkpoints(run.checkpoint_directory):
+            self._load_first_weights()
         self.sizes = embedding_sizes(config, data.vocabulary)
         self.reader = Reader(
             distribution.predictor(self.model), data.vocabulary, config
@@ -88,6 +83,15 @@ class Trainer:
             flops=self._flops,
         )
         self.loop = Loop(task, training, run, distribution)
+
+    def _load_first_weights(self) -> None:
+        """Gives the model the weights of another run, or of a pre-trained encoder."""
+        model, start_from = self.config.model, self.config.training.start_from
+        load_pretrained = MODELS[model.name].load_pretrained
+        if start_from:
+            Run(start_from).load_weights(self.model)
+        elif load_pretrained and model.pretrained:
+            load_pretrained(self.model, model)
 
     def _measure(self) -> dict[str, float]:
         """Scores the model on dev."""

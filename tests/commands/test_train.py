@@ -52,6 +52,18 @@ def test_impossible_setting(refused, tmp_path, override, named):
     assert not (tmp_path / "run").exists()
 
 
+def test_start_from_what_is_no_such_run(refused, tiny_arguments, trained, tmp_path):
+    run = tmp_path / "run"
+
+    start = f"training.start_from={tmp_path / 'missing'}"
+    line = refused(cli.train, *tiny_arguments, "--set", start, "--output", run)
+    assert str(tmp_path / "missing") in line
+    start = f"training.start_from={trained.directory}"
+    line = refused(cli.train, "--preset", "bidaf", "--set", start, "--output", run)
+    assert f"{start}: holds a reader qanet, not bidaf" in line
+    assert not run.exists()
+
+
 @pytest.mark.parametrize("option", ["--train", "--dev", "--vectors"])
 def test_missing_file_to_train_with(refused, tiny_arguments, tmp_path, option):
     missing, run = tmp_path / "missing.json", tmp_path / "run"

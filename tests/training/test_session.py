@@ -116,6 +116,34 @@ def test_output_shows_scores_answers_and_the_run_directory(trained, tiny_files):
     assert lines[-1] == f"run directory: {trained.directory}"
 
 
+def test_starts_from_the_weights_and_words_of_another_run(
+    trained, tiny_config, tiny_files, tmp_path
+):
+    # Dev in the place of train: a vocabulary of these data would have other words.
+    changes = {
+        "data": {"train": str(tiny_files.dev)},
+        "training": {
+            "start_from": str(trained.directory),
+            "steps": 1,
+            "evaluate_every": 1,
+            "learning_rate": 1e-9,
+        },
+    }
+    config = tiny_config.model_copy(
+        update={
+            name: getattr(tiny_config, name).model_copy(update=update)
+            for name, update in changes.items()
+        }
+    )
+    run, start = Run(tmp_path / "run"), Run(trained.directory)
+    train_run(config, run)
+    assert run.load_vocabulary().words == start.load_vocabulary().words
+    with np.load(start.weights_path) as expected, np.load(run.weights_path) as found:
+        assert found.keys() == expected.keys()
+        for name in found:
+            np.testing.assert_allclose(found[name], expected[name], atol=1e-7)
+
+
 class Watched(Run):
     """Where the metrics are there, the run is finished and not resumed."""
 
