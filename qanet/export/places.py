@@ -10,7 +10,7 @@ PLACES = {
     "data": ("train", "dev", "augmented", "packed"),
     "vocabulary": ("vectors",),
     "model": ("contextual", "pretrained"),
-    "training": ("teacher",),
+    "training": ("start_from", "teacher"),
 }
 
 

@@ -13,6 +13,7 @@ def test_files_keep_their_names_alone():
             "data.mix={original: 2, es: 1}",
             "vocabulary.vectors=[/a/b.txt.gz, c.txt]",
             "training.teacher=/t/teacher.npz",
+            "training.start_from=/home/zoe/runs/first",
             "model.contextual=../runs/bilm",
         ],
     )
@@ -21,6 +22,7 @@ def test_files_keep_their_names_alone():
     assert found.data.augmented == {"es": "train.es.json"}
     assert found.vocabulary.vectors == ("b.txt.gz", "c.txt")
     assert found.training.teacher == "teacher.npz"
+    assert found.training.start_from == "first"
     assert found.model.contextual == "bilm"
     assert found.model.model_copy(update={"contextual": "../runs/bilm"}) == config.model
 
