@@ -10,12 +10,25 @@ from qanet.commands.options import (
     RUNS,
     add_configuration,
     check_directory,
+    check_reader,
     configured,
 )
 from qanet.console import load_keras, log, say
 from qanet.errors import UserError
 
 SHOWN_QUESTIONS = 5
+# Settings of models that a training may change which starts from another run.
+FREE = {
+    "dropout",
+    "word_dropout",
+    "character_dropout",
+    "embedding_dropout",
+    "attention_dropout",
+    "dropout_everywhere",
+    "survival",
+    "contextual_layers",
+    "pretrained",
+}
 # What --packed was called.
 FORMER_OPTION = "--features"
 
@@ -115,7 +128,8 @@ def _new_run(options: argparse.Namespace):
             "--packed takes the place of --train, --dev and --vectors; give it alone"
         )
     config = configured(options, "data.packed", options.packed)
-    _check_start(config)
+    if config.training.start_from:
+        config = _started(options, config)
     is_first = True
     if config.distribution.strategy == "multi_worker":
         from qanet.training.cluster import is_first_worker
@@ -135,20 +149,43 @@ def _new_run(options: argparse.Namespace):
     return run, config
 
 
-def _check_start(config) -> None:
-    """Refuses a `training.start_from` that holds no such reader."""
+def _started(options: argparse.Namespace, config):
+    """The configuration with the vocabulary of the run in `training.start_from`.
+
+    Raises:
+        UserError: there is no such run, or its weights are those of another model.
+    """
+    from qanet.models.registry import contextual_of
+    from qanet.onnx_reader import is_export
     from qanet.run import Run
 
-    if not config.training.start_from:
-        return
     start = Run(config.training.start_from)
-    start.check_weights()
-    name = start.load_config().model.name
-    if name != config.model.name:
+    where = f"training.start_from={start.directory}"
+    if is_export(start.directory):
+        raise UserError(f"{where}: is an export; give the run that it was made from")
+    check_reader(start.directory)
+    if options.vectors or any(item.startswith("vocabulary.") for item in options.set):
         raise UserError(
-            f"training.start_from={start.directory}: holds a reader {name}, not "
-            f"{config.model.name}; give its preset"
+            f"{where}: brings its vocabulary; leave out --vectors and vocabulary.*"
         )
+    theirs = start.load_config()
+    if contextual_of(theirs.model) or contextual_of(config.model):
+        raise UserError(f"{where}: does not go with model.contextual")
+    ours = {"data.no_answer": config.data.no_answer, **_layers(config.model)}
+    other = {"data.no_answer": theirs.data.no_answer, **_layers(theirs.model)}
+    # The name first, with which all other settings change.
+    for key in sorted(ours | other, key=lambda key: key != "model.name"):
+        if ours.get(key) != other.get(key):
+            raise UserError(
+                f"{where}: has {key}={other.get(key)}, not {ours.get(key)}; set it so"
+            )
+    return config.model_copy(update={"vocabulary": theirs.vocabulary})
+
+
+def _layers(model) -> dict[str, object]:
+    """The settings of a model that its weights depend on, by key."""
+    values = model.model_dump()
+    return {f"model.{name}": values[name] for name in values.keys() - FREE}
 
 
 def _scores(metrics: dict) -> str:

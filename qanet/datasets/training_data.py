@@ -142,6 +142,11 @@ def read_training_data(
                 f"{config.data.packed}: its soft targets are of another data.no_answer "
                 f"than {config.data.no_answer}; pack it anew with this setting"
             )
+        if vocabulary and vocabulary.key != data.vocabulary.key:
+            raise UserError(
+                f"{config.data.packed}: is split into other word pieces than those of "
+                "training.start_from; train with --train and --dev"
+            )
         return replace(data, vocabulary=vocabulary or data.vocabulary)
     counts, examples, features = {}, {}, {}
     files = {"train": config.data.train, **config.data.augmented}

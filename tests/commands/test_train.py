@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from qanet import cli
+from qanet import cli, shipped
 from qanet.commands import train as command
 
 
@@ -52,15 +52,39 @@ def test_impossible_setting(refused, tmp_path, override, named):
     assert not (tmp_path / "run").exists()
 
 
-def test_start_from_what_is_no_such_run(refused, tiny_arguments, trained, tmp_path):
-    run = tmp_path / "run"
+def test_start_from_what_is_no_such_run(refused, tiny_arguments, tmp_path):
+    for directory, problem in (
+        (tmp_path / "missing", "not a run directory"),
+        (shipped.SHIPPED, "is an export; give the run that it was made from"),
+    ):
+        start = f"training.start_from={directory}"
+        run = tmp_path / "run"
+        line = refused(cli.train, *tiny_arguments, "--set", start, "--output", run)
+        assert f"{directory}: {problem}" in line
+        assert not run.exists()
 
-    start = f"training.start_from={tmp_path / 'missing'}"
-    line = refused(cli.train, *tiny_arguments, "--set", start, "--output", run)
-    assert str(tmp_path / "missing") in line
+
+@pytest.mark.parametrize(
+    ("other", "problem"),
+    [
+        (["--preset", "bidaf"], "has model.name=qanet, not bidaf"),
+        (["--set", "model.heads=4"], "has model.heads=2, not 4"),
+        (["--set", "data.no_answer=true"], "has data.no_answer=False, not True"),
+        (["--set", "model.contextual=elmo"], "does not go with model.contextual"),
+        (["--set", "vocabulary.extra_vectors=5"], "brings its vocabulary"),
+        (["--vectors", "glove.txt"], "brings its vocabulary"),
+    ],
+)
+def test_start_from_a_run_that_does_not_fit(
+    refused, tiny_arguments, trained, tmp_path, other, problem
+):
+    pairs = zip(tiny_arguments[::2], tiny_arguments[1::2], strict=True)
+    own = [p for pair in pairs if "vocabulary." not in pair[1] for p in pair]
+    own = [] if "bidaf" in other else own
     start = f"training.start_from={trained.directory}"
-    line = refused(cli.train, "--preset", "bidaf", "--set", start, "--output", run)
-    assert f"{start}: holds a reader qanet, not bidaf" in line
+    run = tmp_path / "run"
+    line = refused(cli.train, *own, *other, "--set", start, "--output", run)
+    assert f"{start}: {problem}" in line
     assert not run.exists()
 
 

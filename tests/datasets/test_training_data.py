@@ -22,6 +22,7 @@ from qanet.datasets.training_data import (
 )
 from qanet.errors import UserError
 from qanet.files import pack_json
+from qanet.text.pieces import SPECIAL, WordPieces
 from qanet.text.vocabulary import RESERVED, Vocabulary
 
 
@@ -174,6 +175,18 @@ def test_the_configuration_names_the_compact_file(data, tmp_path):
     assert not (tmp_path / "cache").exists()
     own = Vocabulary(RESERVED, RESERVED, 5)
     assert read_training_data(config, tmp_path, own).vocabulary is own
+
+
+def test_a_packed_data_set_of_other_pieces_is_refused(data, tmp_path):
+    path = tmp_path / "data.npz"
+    own, other = (WordPieces([*SPECIAL, piece]) for piece in ("river", "rivers"))
+    data.vocabulary = own
+    save_packed(path, data)
+    settings = {"data": {"packed": str(path)}, "model": {"name": "bert"}}
+    config = Config.model_validate(settings)
+    assert read_training_data(config, tmp_path, own).vocabulary is own
+    with pytest.raises(UserError, match="split into other word pieces"):
+        read_training_data(config, tmp_path, other)
 
 
 def test_missing_files_are_found_before_anything_is_read(tmp_path):
