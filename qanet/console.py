@@ -14,6 +14,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 from tqdm import tqdm
 
@@ -170,12 +171,13 @@ def _remarks_held_back() -> Iterator[None]:
     The file itself waits, since C++ does not write through Python. All of it is shown
     where the context is left by an error; nothing waits where everything is wanted.
     """
-    if is_verbose() or sys.stderr is None:
+    waiting = _waiting_file()
+    if waiting is None:
         yield
         return
     sys.stderr.flush()
     shown = os.dup(2)
-    with tempfile.TemporaryFile() as held:
+    with waiting as held:
         os.dup2(held.fileno(), 2)
         try:
             yield
@@ -188,6 +190,17 @@ def _remarks_held_back() -> Iterator[None]:
             for line in held:
                 if failed or not _is_remark(line):
                     os.write(2, line)
+
+
+def _waiting_file() -> IO[bytes] | None:
+    """Where standard error waits; `None` where all of it is shown at once."""
+    if is_verbose() or sys.stderr is None:
+        return None
+    try:
+        return tempfile.TemporaryFile()
+    except OSError:
+        # There is no place that can be written.
+        return None
 
 
 def _is_remark(line: bytes) -> bool:

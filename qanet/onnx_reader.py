@@ -131,7 +131,8 @@ def reader_files(directory: Path) -> list[Path]:
         names = (READER_FILE, NETWORK_FILE, WORD_FILE, TABLE_FILE, SCALES_FILE)
         return [directory / name for name in names if (directory / name).exists()]
     run = Run(directory)
-    return [run.config_path, run.weights_path]
+    files = [run.config_path, run.weights_path, run.no_answer_path]
+    return [path for path in files if path != run.no_answer_path or path.exists()]
 
 
 class _Network:

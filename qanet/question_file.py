@@ -7,6 +7,7 @@ of the row, so that work that was interrupted goes on where it stopped.
 
 import json
 import os
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -160,7 +161,10 @@ def rows_done(path: Path) -> tuple[int, list[int]]:
                 if not line.endswith(b"\n"):
                     break
                 answered = parse_json(line)
-                last, size = int(answered["row"]), size + len(line)
+                row = answered["row"]
+                if type(row) is not int or not last < row <= sys.maxsize:
+                    raise ValueError("rows do not rise")
+                last, size = row, size + len(line)
                 if "error" in answered:
                     bad.append(last)
             file.truncate(size)

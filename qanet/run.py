@@ -104,8 +104,9 @@ class RunDirectory:
 
     def remove_parts(self) -> None:
         """Removes what trainings that were killed while they wrote have left."""
-        below = (path for path in self.directory.glob("*") if path.is_dir())
-        for directory in (self.directory, *below):
+        # Not below evaluation/: another process may be writing there.
+        below = (*self.directory.glob("*"), *self.directory.glob("vocabulary/*"))
+        for directory in (self.directory, *filter(Path.is_dir, below)):
             remove_parts(directory)
 
     def check_weights(self) -> None:

@@ -108,6 +108,16 @@ def test_standard_error_that_is_closed_is_left_alone(monkeypatch):
             pass
 
 
+def test_all_is_shown_where_no_file_can_be_written(machine, monkeypatch, capfdbinary):
+    def refuse():
+        raise FileNotFoundError("No usable temporary directory found")
+
+    monkeypatch.setattr(console.tempfile, "TemporaryFile", refuse)
+    with console._remarks_held_back():
+        import_something()
+        assert capfdbinary.readouterr().err == b"".join([*REMARKS, *NEWS])
+
+
 def test_one_thread_at_a_time_holds_standard_error_back(
     machine, monkeypatch, capfdbinary
 ):

@@ -19,6 +19,7 @@ from qanet.question_file import (
     rows_done,
     write_answers,
 )
+from qanet.run import Run
 
 CONTEXT = "Zoë lives in Rome."
 
@@ -135,7 +136,11 @@ def test_the_key_tells_readers_questions_and_counts_apart(tmp_path):
     ]
     questions.write_text("b")
     keys.append(key_of(tmp_path / "one", 1, questions))
-    assert len(set(keys)) == 5
+    # What decides that there is no answer is a file of its own.
+    Run(tmp_path / "one").save_threshold(0.25)
+    keys.append(key_of(tmp_path / "one", 1, questions))
+    assert len(set(keys)) == 6
+    Run(tmp_path / "one").no_answer_path.unlink()
     questions.write_text("a")
     assert key_of(tmp_path / "one", 1, questions) == keys[0]
 
@@ -144,6 +149,8 @@ def test_the_key_tells_readers_questions_and_counts_apart(tmp_path):
     "content",
     [
         *(b"{}\n", b"1\n", b"text\n", b'{"row": "x"}\n', b'{"row": 1e400}\n'),
+        *(b'{"row": -1}\n', b'{"row": 1' + 30 * b"0" + b"}\n"),
+        b'{"row": 2}\n{"row": 1}\n',
         b"[" * 100_000 + b"\n",
     ],
 )

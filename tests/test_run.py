@@ -57,7 +57,8 @@ def edit_config(run, change):
 
 
 def test_parts_of_files_are_removed_but_those_of_an_evaluation(tmp_path):
-    names = ("", "checkpoints", "vocabulary", "evaluation", "evaluation/dev")
+    names = ("", "checkpoints", "vocabulary", "vocabulary/contextual", "evaluation")
+    names = (*names, "evaluation/dev")
     parts = [tmp_path / name / ".x.json.0123abcd.tmp" for name in names]
     for part in parts:
         part.parent.mkdir(exist_ok=True)
@@ -65,7 +66,7 @@ def test_parts_of_files_are_removed_but_those_of_an_evaluation(tmp_path):
     Run(tmp_path).remove_parts()
     Run(tmp_path / "absent").remove_parts()
     # Another process may be writing there.
-    assert [part.exists() for part in parts] == [False] * 4 + [True]
+    assert [part.exists() for part in parts] == [False] * 5 + [True]
 
 
 def test_model_is_rebuilt_from_the_run_directory_alone(

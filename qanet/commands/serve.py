@@ -98,12 +98,17 @@ def _run(options: argparse.Namespace) -> None:
         readers = Readers(loaders, batch_size=options.batch_size)
         host, port = bound.getsockname()[:2]
         paths = ", ".join(map(str, directories.values()))
-        say(f"loading {paths}; then at http://{host}:{port}", flush=True)
+        say(f"loading {paths}; then at {address_of(host, port)}", flush=True)
         # Windows has no such signal.
         if hasattr(signal, "SIGHUP"):
             signal.signal(signal.SIGHUP, lambda *_: readers.reload_soon())
         readers.load()
         make_server(make_app(readers), log.level).run(sockets=[bound])
+
+
+def address_of(host: str, port: int) -> str:
+    """What a browser opens; an address of IPv6 stands in brackets there."""
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def _load(directory: Path, workers: int):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import model_validator
 
 from qanet.models.limits import ReadingLimits
-from qanet.settings import Depth, Rate, Section, Size
+from qanet.settings import Rate, Section, Size
 
 if TYPE_CHECKING:
     import keras
@@ -78,7 +78,7 @@ class BERTConfig(Section):
     name: Literal["bert"] = "bert"
     pretrained: str | None = None
     width: Size = 768
-    blocks: Depth = 12
+    blocks: Size = 12
     heads: Size = 12
     feed_forward: Size = 3072
     dropout: Rate = 0.1

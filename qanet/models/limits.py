@@ -22,3 +22,7 @@ class ReadingLimits:
     stride: int = 750
     question: int = 1000
     together: int | None = None
+
+    def __post_init__(self):
+        if not 0 < self.stride <= self.window:
+            raise ValueError(f"stride={self.stride}: not from 1 to {self.window}")

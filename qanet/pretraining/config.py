@@ -6,7 +6,7 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, model_validator
 
 from qanet.config import DistributionConfig, LearningConfig
 from qanet.models.bert import POSITIONS, BERTConfig
-from qanet.settings import LARGEST, Count, Depth, PositiveCount, Rate, Section, Size
+from qanet.settings import LARGEST, Count, PositiveCount, Rate, Section, Size
 
 
 class DataConfig(Section):
@@ -30,7 +30,7 @@ class ModelConfig(BERTConfig):
     """Sizes of the encoder, see `BERTConfig`; the defaults are for a processor."""
 
     width: Size = 256
-    blocks: Depth = 4
+    blocks: Size = 4
     heads: Size = 4
     feed_forward: Size = 1024
 

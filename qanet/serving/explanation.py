@@ -1,15 +1,21 @@
 """What an answer comes from: probabilities of its ends, and attention."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 import numpy as np
 
 from qanet.datasets.batches import reading_maker
 from qanet.datasets.features import build_features
-from qanet.datasets.plans import plan_reading_any_shape
+from qanet.datasets.plans import (
+    PlannedBatch,
+    plan_reading,
+    plan_reading_any_shape,
+)
 from qanet.datasets.squad import Example
-from qanet.datasets.windows import reading_windows
+from qanet.datasets.windows import Windows, reading_windows
 from qanet.models.limits import ReadingLimits
 from qanet.models.registry import MODELS, with_attention
 from qanet.reader import Predict, Reader
@@ -18,6 +24,10 @@ from qanet.text.encoders import TextEncoder
 
 # Digits that are told of a probability.
 DIGITS = 4
+
+# From windows and the tokens of their questions to the batches that read them.
+Plan = Callable[[Windows, np.ndarray], list[PlannedBatch]]
+AS_THEY_COME: Plan = partial(plan_reading_any_shape, batch_size=1)
 
 
 @dataclass(frozen=True)
@@ -44,17 +54,23 @@ class Explainer:
 
     Args:
         predict: computes logits and `attention`, float `(batch, context_length,
-            question_length)`, from a batch of any shape.
+            question_length)`, from a batch.
         vocabulary: the reader's.
         limits: how long texts it reads.
+        plan: makes batches of the shapes that `predict` is to see.
     """
 
     def __init__(
-        self, predict: Predict, vocabulary: TextEncoder, limits: ReadingLimits
+        self,
+        predict: Predict,
+        vocabulary: TextEncoder,
+        limits: ReadingLimits,
+        plan: Plan = AS_THEY_COME,
     ):
         self.predict = predict
         self.vocabulary = vocabulary
         self.limits = limits
+        self.plan = plan
 
     @classmethod
     def of(cls, trained: TrainedModel) -> Self:
@@ -64,8 +80,17 @@ class Explainer:
 
         settings = trained.config.model
         model = with_attention(trained.model, settings)
-        predict = any_shape(model) or model.predict_on_batch
-        return cls(predict, trained.vocabulary, MODELS[settings.name].limits)
+        limits = MODELS[settings.name].limits
+        if predict := any_shape(model):
+            return cls(predict, trained.vocabulary, limits)
+        # Each shape is compiled, so there are to be few.
+        plan = partial(
+            plan_reading,
+            config=trained.config.data,
+            batch_size=1,
+            window=limits.window,
+        )
+        return cls(model.predict_on_batch, trained.vocabulary, limits, plan)
 
     def explain(self, question: str, passage: str) -> Explanation:
         """Explains the answer to one question.
@@ -79,13 +104,14 @@ class Explainer:
         features = build_features(examples, split)
         windows = reading_windows(features, np.arange(1), self.limits)
         maker = reading_maker(examples, features, self.vocabulary, windows)
-        (batch,) = plan_reading_any_shape(windows, features.question_lengths, 1)
+        (batch,) = self.plan(windows, features.question_lengths)
         outputs = self.predict(maker.inputs(batch))
         passage_tokens = [list(span) for span in split(passage)[1]]
         question_tokens = [list(span) for span in split(question)[1]]
         n, m = len(passage_tokens), len(question_tokens)
         # Before the tokens there may be "no answer".
-        tokens = slice(-n, None)
+        first = outputs["start_logits"].shape[1] - batch.context_length
+        tokens = slice(first, first + n)
         return Explanation(
             passage_tokens=passage_tokens,
             question_tokens=question_tokens,

@@ -12,10 +12,6 @@ from qanet.models.limits import ReadingLimits
 from qanet.serving.messages import Asked, Question
 from qanet.serving.refusals import RETRY, refusal
 from qanet.text.encoders import TextEncoder
-from qanet.text.tokenizer import count_tokens
-
-# What a client, who may not know what a token is, is told that it is.
-TOKENS = " words and signs"
 
 
 @dataclass(frozen=True)
@@ -27,7 +23,7 @@ class Limits:
         passages, questions: of a request.
         pairs: questions times passages of a request.
         question_tokens: the reader's tokens of a question.
-        tokens: tokens that a request has the reader read, see `tokens_to_read`; of
+        tokens: the reader's tokens that a request has it read, see `tokens_to_read`; of
             English these are a million characters, a long novel.
         explained_tokens: the reader's tokens of a passage of which an answer is
             explained.
@@ -52,11 +48,14 @@ class Limits:
     seconds: int = 60
 
 
-def tokens_to_read(question: Question) -> list[int]:
-    """What each question costs: its tokens and the passage's, for each passage."""
-    passages = sum(map(count_tokens, question.passages))
+def tokens_to_read(question: Question, encoder: TextEncoder) -> list[int]:
+    """What each question costs: its tokens and the passage's, for each passage.
+
+    They are the reader's own: a word may have a hundred pieces.
+    """
+    passages = sum(map(encoder.count, question.passages))
     return [
-        passages + len(question.passages) * count_tokens(text)
+        passages + len(question.passages) * encoder.count(text)
         for text in question.questions
     ]
 
@@ -80,7 +79,7 @@ def check_limits(
     for number, text in enumerate(question.questions):
         field = f"questions.{number}"
         _refuse_more_tokens(field, text, limits.question_tokens, encoder)
-    _refuse_more(pairs, tokens, limits.tokens, TOKENS)
+    _refuse_more(pairs, tokens, limits.tokens, f" {encoder.unit}")
     _refuse_more("top_k", question.top_k, limits.top_k)
     answer_tokens = question.max_answer_tokens or 1
     _refuse_more("max_answer_tokens", answer_tokens, limits.answer_tokens)

@@ -111,8 +111,9 @@ class ServedReader:
         Raises:
             HTTPException: more is asked than the limits allow, or it takes too long.
         """
-        tokens = tokens_to_read(question)
-        check_limits(question, sum(tokens), self.limits, self.reader.vocabulary)
+        encoder = self.reader.vocabulary
+        tokens = tokens_to_read(question, encoder)
+        check_limits(question, sum(tokens), self.limits, encoder)
         settings = (question.top_k, question.max_answer_tokens)
         jobs = [
             Job((text, question.passages), settings, cost)

@@ -9,6 +9,7 @@ import keras
 from keras import ops
 
 from qanet.console import log
+from qanet.errors import UserError
 from qanet.models.bilm import build_language_model
 from qanet.models.elmo_weights import save_bilm
 from qanet.pretraining.bilm_batches import SentenceBatches
@@ -153,10 +154,19 @@ def perplexity(
     Args:
         predict: from inputs to the outputs of a model that is not in training.
         batches: the text.
+
+    Raises:
+        UserError: it is more than a number can hold.
     """
     total, count = 0.0, 0.0
     for batch in batches.reading():
         outputs = predict(batches.inputs(batch))
         sums = sum_of_predictions(batches.targets(batch), outputs)
         total, count = total + float(sums[0]), count + float(sums[1])
-    return math.exp(total / count)
+    try:
+        return math.exp(total / count)
+    except OverflowError:
+        raise UserError(
+            f"the held-out loss is {total / count:.0f}: the training has diverged; "
+            "lower training.learning_rate"
+        ) from None

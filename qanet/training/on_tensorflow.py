@@ -182,6 +182,13 @@ def replica_step(learner: Learner, compiled: Callable):
     return step
 
 
+def own_cores() -> int:
+    """How many cores this process may use; all, where the system does not tell."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def distribute(strategy: str) -> TensorFlowDistribution:
     """The devices that a `distribution.strategy` stands for.
 
@@ -197,7 +204,7 @@ def distribute(strategy: str) -> TensorFlowDistribution:
             tf.distribute.MirroredStrategy([device.name for device in devices])
         )
     if strategy == "cores":
-        devices = _split_processor(len(os.sched_getaffinity(0)))
+        devices = _split_processor(own_cores())
         return TensorFlowDistribution(tf.distribute.MirroredStrategy(devices))
     if strategy == "multi_worker":
         is_chief = is_first_worker()

@@ -8,6 +8,7 @@ from qanet.console import log
 from qanet.datasets.squad import Example
 from qanet.datasets.training_data import TrainingData, read_training_data
 from qanet.decoding import Answer
+from qanet.errors import UserError
 from qanet.evaluation.evaluator import evaluate
 from qanet.files import cache_directory, write_text
 from qanet.run import Run
@@ -68,6 +69,7 @@ def _train_run(
     found = resume and trainer.loop.resume()
     if distribution.is_chief:
         if not resume:
+            _take(run)
             data.vocabulary.save(run.vocabulary_directory)
             run.save_config(config)
         counts = data.counts
@@ -98,6 +100,14 @@ def _train_run(
     run.save_metrics(result.metrics)
     answers = [result.answers[example.id][0] for example in data.dev_examples]
     return Report(result.metrics, data.dev_examples, answers)
+
+
+def _take(run: Run) -> None:
+    """Refuses a directory that another training has taken since this one began."""
+    if run.config_path.exists():
+        raise UserError(
+            f"{run.directory}: another training has begun there; give another --output"
+        )
 
 
 def _known_vocabulary(config: Config, run: Run, resume: bool) -> TextEncoder | None:

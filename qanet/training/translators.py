@@ -65,9 +65,6 @@ def _make_loop(
     else:
         texts = [text for pair in train for text in pair]
         subwords = train_subwords(texts, config.model.pieces, training.seed)
-        if distribution.is_chief:
-            subwords.save(run.subwords_path)
-            run.save_config(config)
     batches = _encoded(train, subwords, training)
     model = build_translation_model(config.model, len(subwords))
     task = Task(
@@ -85,6 +82,9 @@ def _make_loop(
     loop = Loop(task, training, run, distribution)
     if resume:
         loop.resume()
+    elif distribution.is_chief:
+        subwords.save(run.subwords_path)
+        run.save_config(config)
     if distribution.is_chief:
         log.info(
             f"{len(train):,} pairs to train on ({batches.left_out:,} too long and left "

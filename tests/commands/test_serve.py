@@ -177,6 +177,11 @@ def test_connections_send_at_once():
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
+def test_an_address_is_one_that_a_browser_opens():
+    assert serve.address_of("127.0.0.1", 8000) == "http://127.0.0.1:8000"
+    assert serve.address_of("::1", 80) == "http://[::1]:80"
+
+
 def test_serve_refuses_an_address_in_use(refused):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]

@@ -16,12 +16,16 @@ from hypothesis import given, settings
 from made_apps import app_of, app_of_many
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
+from starlette.exceptions import HTTPException
 
 from qanet.decoding import Answer
 from qanet.reader import Reader
 from qanet.serving.batching import Batcher
-from qanet.serving.limits import Limits
+from qanet.serving.explanation import Explainer
+from qanet.serving.limits import Limits, check_limits, tokens_to_read
+from qanet.serving.messages import Question
 from qanet.serving.served import Loaded
+from qanet.text.pieces import SPECIAL, WordPieces
 from qanet.text.tokenizer import token_spans
 from qanet.text.vocabulary import RESERVED, Vocabulary
 
@@ -173,6 +177,34 @@ def test_what_would_not_fit_into_memory_is_refused(trained_model, trained_reader
         explained = client.post("/v1/explain", json={"question": long, "passage": "a"})
     check_error(asked, 422, "invalid", "questions.1", "2000", "1000 words and signs")
     check_error(explained, 422, "invalid", "question", "2000")
+
+
+def test_a_question_costs_the_readers_own_tokens():
+    pieces = WordPieces([*SPECIAL, "a", "##a"])
+    question = Question(questions=["a", "aa"], passages=["a" * 99, "a a"])
+    # Of words there would be 5 for each.
+    assert tokens_to_read(question, pieces) == [103, 105]
+    with pytest.raises(HTTPException, match="208 is more than 207 word pieces"):
+        check_limits(question, 208, Limits(tokens=207), pieces)
+
+
+def test_where_shapes_are_compiled_few_are_read(trained_model, monkeypatch):
+    texts = [("Who?", "Zoë lives in Rome."), ("Who lives there?", "Zoë lives.")]
+    expected = [Explainer.of(trained_model).explain(*text) for text in texts]
+    monkeypatch.setattr("qanet.models.prediction.any_shape", lambda model: None)
+    explainer, seen = Explainer.of(trained_model), []
+    predict = explainer.predict
+
+    def watched(inputs):
+        seen.append({name: array.shape for name, array in inputs.items()})
+        return predict(inputs)
+
+    explainer.predict = watched
+    found = [explainer.explain(*text) for text in texts]
+    assert seen[0] == seen[1]
+    for one, other in zip(found, expected, strict=True):
+        for name, values in vars(one).items():
+            np.testing.assert_allclose(values, getattr(other, name), atol=2e-4)
 
 
 def test_everything_is_compiled_before_the_first_request(trained_model, monkeypatch):

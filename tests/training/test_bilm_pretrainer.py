@@ -2,6 +2,7 @@
 
 import csv
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -69,6 +70,17 @@ def test_the_best_weights_are_stored_as_public_ones(short, text):
     assert vectors.shape == (2, 3, 8)
     assert np.isfinite(vectors).all()
     assert set(run.words_path.read_text().split()) == {*WORDS, "<S>", "</S>", "<UNK>"}
+
+
+def test_a_perplexity_that_no_number_holds_is_told():
+    batch = {name: np.full((1, 2), 800.0) for name in ("next", "previous")}
+    batches = SimpleNamespace(
+        reading=lambda: [None],
+        inputs=lambda batch: {},
+        targets=lambda batch: {"real": np.ones((1, 2))},
+    )
+    with pytest.raises(UserError, match="held-out loss is 800: the training has"):
+        bilm_pretrainer.perplexity(lambda inputs: batch, batches)
 
 
 def test_a_training_that_was_stopped_goes_on_bit_for_bit(

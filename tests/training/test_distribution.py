@@ -174,6 +174,17 @@ def test_no_tpu(config, monkeypatch):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.skipif(ON_JAX, reason="is for TensorFlow")
+def test_cores_are_counted_where_the_system_does_not_tell_whose(monkeypatch):
+    from qanet.training.on_tensorflow import own_cores
+
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: {1, 5, 7})
+    assert own_cores() == 3
+    monkeypatch.delattr("os.sched_getaffinity")
+    monkeypatch.setattr("os.cpu_count", lambda: 6)
+    assert own_cores() == 6
+
+
 def test_the_step_is_traced_once_for_all_rounds(alone):
     """On JAX that is one compilation for each of the two lengths."""
     # Start and end have a loss each.

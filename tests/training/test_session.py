@@ -10,6 +10,7 @@ import pytest
 from qanet.datasets.features import build_features
 from qanet.datasets.squad import Example, read_squad, write_squad
 from qanet.decoding import Answer
+from qanet.errors import UserError
 from qanet.evaluation.evaluator import evaluate
 from qanet.reader import Reader
 from qanet.run import Run
@@ -114,6 +115,16 @@ def test_output_shows_scores_answers_and_the_run_directory(trained, tiny_files):
             assert gold.removeprefix("gold:").strip() == example.answers[0].text
             assert predicted.removeprefix("predicted:").strip() in example.context
     assert lines[-1] == f"run directory: {trained.directory}"
+
+
+def test_a_directory_that_another_training_took_meanwhile_is_left_alone(
+    tiny_config, tmp_path
+):
+    run = Run(tmp_path)
+    run.config_path.write_text("another")
+    with pytest.raises(UserError, match="another training has begun there"):
+        train_run(tiny_config, run)
+    assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
 
 
 def test_starts_from_the_weights_and_words_of_another_run(

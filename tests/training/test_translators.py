@@ -88,6 +88,15 @@ def test_the_baseline_learns_it_too_and_backwards(pairs, tmp_path):
     ]
 
 
+def test_a_mistake_leaves_nothing_behind(pairs, tmp_path):
+    run = TranslationRun(tmp_path / "run")
+    config = configured(pairs, "training.buckets=[1]")
+    with pytest.raises(UserError):
+        train_translator(config, run)
+    # So the mended command can be given as it stands.
+    assert not run.config_path.exists()
+
+
 # The translator.
 
 
