@@ -131,8 +131,10 @@ def reader_files(directory: Path) -> list[Path]:
         names = (READER_FILE, NETWORK_FILE, WORD_FILE, TABLE_FILE, SCALES_FILE)
         return [directory / name for name in names if (directory / name).exists()]
     run = Run(directory)
-    files = [run.config_path, run.weights_path, run.no_answer_path]
-    return [path for path in files if path != run.no_answer_path or path.exists()]
+    files = [run.config_path, run.weights_path]
+    if run.no_answer_path.exists():
+        files.append(run.no_answer_path)
+    return files
 
 
 class _Network:

@@ -145,7 +145,7 @@ def read_training_data(
         if vocabulary and vocabulary.key != data.vocabulary.key:
             raise UserError(
                 f"{config.data.packed}: is split into other word pieces than those of "
-                "training.start_from; train with --train and --dev"
+                "the run that goes on; train with --train and --dev"
             )
         return replace(data, vocabulary=vocabulary or data.vocabulary)
     counts, examples, features = {}, {}, {}
