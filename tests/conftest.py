@@ -28,12 +28,12 @@ from tiny_runs import (  # noqa: F401
     training_data,
 )
 
-# Four devices on one processor, for the tests of distribution; TensorFlow has no such
+# Two devices on one processor, for the tests of distribution; TensorFlow has no such
 # variable, see `virtual_devices`. And programs as they come, for most are run a few
 # times. Both also in processes that tests start.
 os.environ.setdefault(
     "XLA_FLAGS",
-    "--xla_force_host_platform_device_count=4 --xla_backend_optimization_level=0",
+    "--xla_force_host_platform_device_count=2 --xla_backend_optimization_level=0",
 )
 
 
@@ -62,7 +62,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session", autouse=True)
 def virtual_devices():
-    """Four devices on one processor for TensorFlow, before it first computes."""
+    """Two devices on one processor for TensorFlow, before it first computes."""
     import keras
 
     if keras.backend.backend() == "tensorflow":
@@ -70,7 +70,7 @@ def virtual_devices():
 
         (processor,) = tf.config.list_physical_devices("CPU")
         device = tf.config.LogicalDeviceConfiguration()
-        tf.config.set_logical_device_configuration(processor, [device] * 4)
+        tf.config.set_logical_device_configuration(processor, [device] * 2)
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """A training of a few numbers, for tests of what trains."""
 
+from functools import partial
 from types import SimpleNamespace
 
 import keras
@@ -12,11 +13,11 @@ from qanet.training.distribution import make_distribution
 from qanet.training.learner import Learner
 
 
-def small_model(seed=3):
-    """Three numbers in, two out, a matrix and a vector between."""
+def small_model(seed=3, outputs=2):
+    """Three numbers in, a matrix and a vector between, and numbers out."""
     keras.utils.set_random_seed(seed)
     x = keras.Input((3,), name="x")
-    return keras.Model({"x": x}, {"y": keras.layers.Dense(2)(x)})
+    return keras.Model({"x": x}, {"y": keras.layers.Dense(outputs)(x)})
 
 
 def mean_squared_error(targets, outputs):
@@ -35,15 +36,16 @@ def small_learner(model=None, loss=mean_squared_error, **settings):
     return Learner(model or small_model(), loss, config)
 
 
-def batches(count, seed=0):
+def batches(count, seed=0, outputs=2):
     """Four examples each."""
     random = np.random.default_rng(seed)
     return [
-        (random.normal(size=(4, 3)), random.normal(size=(4, 2))) for _ in range(count)
+        (random.normal(size=(4, 3)), random.normal(size=(4, outputs)))
+        for _ in range(count)
     ]
 
 
-def take_steps(learner, some):
+def take_steps(learner, some, distribution=None):
     """Trains on batches of arrays; gives the loss and the norm of each step."""
     return train_on(
         learner,
@@ -51,18 +53,22 @@ def take_steps(learner, some):
             ({"x": np.asarray(x, "float32")}, {"y": np.asarray(y, "float32")})
             for x, y in some
         ],
+        distribution,
     )
 
 
-def train_on(learner, some):
+def train_on(learner, some, distribution=None):
     """Trains on inputs and targets; gives the loss and the norm of each step."""
-    maker = SimpleNamespace(
-        inputs=lambda batch: some[batch.context_length][0],
-        targets=lambda batch: some[batch.context_length][1],
-    )
+
+    def taken(part, batch):
+        arrays = some[batch.context_length][part]
+        return {name: array[batch.items] for name, array in arrays.items()}
+
+    maker = SimpleNamespace(inputs=partial(taken, 0), targets=partial(taken, 1))
     rows = [len(next(iter(inputs.values()))) for inputs, _ in some]
     plan = [PlannedBatch(np.arange(count), i, 0) for i, count in enumerate(rows)]
-    train = make_distribution(DistributionConfig()).training(learner)
+    distribution = distribution or make_distribution(DistributionConfig())
+    train = distribution.training(learner)
     return [
         tuple(float(ops.convert_to_numpy(scalar)) for scalar in told)
         for told in train(maker, plan)

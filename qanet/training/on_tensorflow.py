@@ -1,6 +1,7 @@
 """Training with TensorFlow: one device, several, several machines, or TPU cores."""
 
 import contextlib
+import functools
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -200,12 +201,9 @@ def distribute(strategy: str) -> TensorFlowDistribution:
     if strategy == "mirrored":
         devices = tf.config.list_logical_devices("GPU")
         devices = devices or tf.config.list_logical_devices("CPU")
-        return TensorFlowDistribution(
-            tf.distribute.MirroredStrategy([device.name for device in devices])
-        )
+        return TensorFlowDistribution(_mirrored(*(device.name for device in devices)))
     if strategy == "cores":
-        devices = _split_processor(own_cores())
-        return TensorFlowDistribution(tf.distribute.MirroredStrategy(devices))
+        return TensorFlowDistribution(_mirrored(*_split_processor(own_cores())))
     if strategy == "multi_worker":
         is_chief = is_first_worker()
         return TensorFlowDistribution(
@@ -225,6 +223,16 @@ def distribute(strategy: str) -> TensorFlowDistribution:
     return TensorFlowDistribution(
         tf.distribute.TPUStrategy(resolver), static_shapes=True
     )
+
+
+@functools.cache
+def _mirrored(*devices: str) -> tf.distribute.MirroredStrategy:
+    """The strategy of these devices, one for all trainings of a process.
+
+    Each strategy counts its exchanges from the same number, and TensorFlow refuses
+    another shape under a number that it has seen.
+    """
+    return tf.distribute.MirroredStrategy(devices)
 
 
 def _split_processor(count: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""Tests of qanet.training.distribution, on four virtual devices of the processor."""
+"""Tests of qanet.training.distribution, on two virtual devices of the processor."""
 
 import csv
 import json
@@ -14,8 +14,10 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from made_training import batches, small_learner, small_model, take_steps
 
 import qanet.training.trainer as trainer_module
+from qanet.config import DistributionConfig
 from qanet.errors import UserError
 from qanet.run import Run
 from qanet.training.distribution import check_share, make_distribution
@@ -105,11 +107,10 @@ def alone(config, train):
 
 
 # TensorFlow compiles the step once for each replica, JAX once for all of them.
-@pytest.mark.parametrize("replicas", [4 if ON_JAX else 2])
-def test_replicas_train_like_one_device(replicas, train, alone, monkeypatch):
+def test_replicas_train_like_one_device(train, alone, monkeypatch):
     """Losses, averages and scores; dropout and stochastic depth are on."""
-    distribution = over(replicas)
-    assert distribution.replicas == replicas
+    distribution = over(2)
+    assert distribution.replicas == 2
     together = train(distribution, monkeypatch)
 
     assert len(alone.losses) == 6
@@ -126,13 +127,13 @@ def test_replicas_train_like_one_device(replicas, train, alone, monkeypatch):
 @pytest.mark.skipif(not ON_JAX, reason="is for JAX")
 def test_devices_share_what_is_read():
     def predict_on_batch(inputs):
-        assert len(inputs["x"].addressable_shards) == 4
+        assert len(inputs["x"].addressable_shards) == 2
         assert {shard.data.shape for shard in inputs["x"].addressable_shards} == {
-            (2, 3)
+            (3, 3)
         }
         return {"y": np.asarray(inputs["x"])}
 
-    distribution = over(4)
+    distribution = over(2)
     predict = distribution.predictor(SimpleNamespace(predict_on_batch=predict_on_batch))
     x = np.arange(15, dtype="float32").reshape(5, 3)
     with distribution.scope():
@@ -142,7 +143,21 @@ def test_devices_share_what_is_read():
 
 def test_mirrored_takes_all_devices(config):
     config = changed(config, "distribution", strategy="mirrored")
-    assert make_distribution(config.distribution).replicas == 4
+    assert make_distribution(config.distribution).replicas == 2
+
+
+def test_one_model_after_another_in_a_process(config):
+    """Other shapes are exchanged, also where some were exchanged before."""
+    config = changed(config, "distribution", strategy="mirrored")
+    for outputs in (2, 5):
+        some = batches(2, outputs=outputs)
+        losses = []
+        for strategy in (config.distribution, DistributionConfig()):
+            distribution = make_distribution(strategy)
+            with distribution.scope():
+                learner = small_learner(small_model(outputs=outputs))
+                losses.append(take_steps(learner, some, distribution))
+        np.testing.assert_allclose(*losses, rtol=1e-5)
 
 
 def test_a_batch_that_the_replicas_cannot_share():

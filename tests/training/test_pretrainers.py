@@ -119,7 +119,7 @@ def test_a_training_that_was_stopped_goes_on_bit_for_bit(
 
 
 def test_devices_train_like_one(short, text, tmp_path):
-    """Four of them, whose shares have not quite as many hidden pieces each."""
+    """Two of them, whose shares have not quite as many hidden pieces each."""
     run = PretrainingRun(tmp_path / "run")
     pretrain(configured(text, *SHORT, "distribution.strategy=mirrored"), run)
     for one, other in zip(history_of(run), history_of(short), strict=True):

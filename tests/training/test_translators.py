@@ -200,11 +200,11 @@ def test_a_training_that_was_stopped_goes_on_bit_for_bit(
 
 
 def test_devices_train_like_one(pairs, tmp_path, monkeypatch):
-    """Four of them, whose batches are those of one that holds as many pairs."""
+    """Two of them, whose batches are those of one that holds as many pairs."""
     monkeypatch.setattr(translators, "bleu", lambda *_: 0.0)
     steps = ("training.steps=4", "training.evaluate_every=2")
     rows = []
-    # 40 pairs of 12 sub-words, which four devices share.
+    # 40 pairs of 12 sub-words, which two devices share.
     for strategy in ("none", "mirrored"):
         run = TranslationRun(tmp_path / strategy)
         devices = f"distribution.strategy={strategy}"
