@@ -1,5 +1,6 @@
 """Files that are written whole or not at all, and lines and arrays read with care."""
 
+import contextlib
 import csv
 import gzip
 import hashlib
@@ -55,6 +56,40 @@ def remove_parts(directory: Path) -> None:
     for path in directory.glob(".*.tmp"):
         if re.fullmatch(r"\..+\.[0-9a-f]{8}\.tmp", path.name):
             path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def held(directory: Path) -> Iterator[None]:
+    """Holds a directory, so that no other process can hold it meanwhile.
+
+    It is let go when the process ends, however that ends. Holds nothing on Windows and
+    on file systems without locks.
+
+    Args:
+        directory: it is made if need be.
+
+    Raises:
+        UserError: another process holds it.
+    """
+    try:
+        import fcntl
+    except ModuleNotFoundError:  # Windows
+        yield
+        return
+    directory.mkdir(parents=True, exist_ok=True)
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(
+                f"{directory}: another process is at work there; let it end, or stop it"
+            ) from None
+        except OSError:
+            pass  # No locks here.
+        yield
+    finally:
+        os.close(handle)
 
 
 def cache_directory() -> Path:

@@ -14,6 +14,7 @@ from qanet.files import (
     DamagedFile,
     cache_directory,
     digest_of,
+    held,
     pack_json,
     parse_json,
     read_arrays,
@@ -116,6 +117,20 @@ def test_parts_of_a_killed_process_are_removed(tmp_path, monkeypatch):
 
     assert part.startswith(".weights.npz.")
     assert sorted(listing(tmp_path)) == sorted(others)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no such locks")
+def test_a_directory_is_held_by_one_at_a_time(tmp_path):
+    directory = tmp_path / "run"
+    with held(directory):
+        refused = pytest.raises(UserError, match="run: another process is at work")
+        with refused, held(directory):
+            pass
+        with held(tmp_path):
+            pass
+    with held(directory):
+        pass
+    assert listing(directory) == []
 
 
 def test_no_changed_bit_of_an_archive_changes_its_arrays(tmp_path):

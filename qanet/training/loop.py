@@ -11,7 +11,7 @@ from qanet.config import LearningConfig
 from qanet.console import progress_bar
 from qanet.datasets.batches import Maker
 from qanet.datasets.plans import PlannedBatch
-from qanet.files import write_csv
+from qanet.files import held, write_csv
 from qanet.run import RunDirectory
 from qanet.training.checkpoint import Progress, restore_checkpoint, save_checkpoint
 from qanet.training.curves import Curves
@@ -84,11 +84,14 @@ class Loop:
         """Trains to the end, or until the score has stopped rising.
 
         Raises:
-            UserError: the loss is not a finite number; the message names the step.
+            UserError: the loss is not a finite number; the message names the step. Or
+                another process trains in the same directory.
         """
         steps, progress = self.config.steps, self.progress
         figure, name = self.task.headline
         with contextlib.ExitStack() as stack:
+            if self.is_chief:
+                stack.enter_context(held(self.run.directory))
             bar = stack.enter_context(
                 progress_bar(
                     total=steps,

@@ -17,6 +17,7 @@ from qanet.datasets.squad import Example, Span
 from qanet.datasets.training_data import TrainingData
 from qanet.errors import UserError
 from qanet.evaluation.evaluator import Evaluation
+from qanet.files import held
 from qanet.run import Run
 from qanet.training import loop
 from qanet.training.checkpoint import Progress
@@ -103,6 +104,14 @@ def test_history_has_a_row_for_each_evaluation(trainer):
     rates = [float(row["learning_rate"]) for row in rows]
     assert rates[-1] == pytest.approx(0)
     assert trainer.loop.progress.step == 6
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no such locks")
+def test_two_trainings_in_one_directory_are_kept_apart(trainer):
+    directory = trainer.loop.run.directory
+    with held(directory), pytest.raises(UserError, match="another process"):
+        trainer.loop.fit()
+    assert not any(directory.iterdir())
 
 
 def test_curves_are_written_for_tensorboard(trainer):
