@@ -11,8 +11,9 @@
 `parity` answers a data set with the reader and with its SavedModel and counts equal
 answers; with the LiteRT files and with ONNX (words in 16 and in 8 bits) it compares
 logits and scores. `latency`
-times one question on 150 and on 400 tokens in each form, and an encoder of the size of
-BERT-base beside them (random weights; needs PyTorch, else it is left out). `processes`
+times one question on 150 and on 400 tokens and batches of them in each form, and an
+encoder of the size of BERT-base beside them, in single and in half precision (random
+weights; needs PyTorch, else it is left out). `processes`
 tells time and memory of a process that loads one form, answers one question and ends;
 for the forms that take text also on a text of a million characters. With `--preset` the
 model is that preset, untrained, on the run's vocabulary.
@@ -47,7 +48,8 @@ from qanet.onnx_reader import load_export
 from qanet.reader import Reader
 from qanet.run import Run, TrainedModel, build_run_model
 
-LENGTHS = (150, 400)
+# Questions, and tokens of the context of each.
+SHAPES = ((1, 150), (1, 400), (32, 160), (8, 400))
 BOOK_CHARACTERS = 1_000_000
 QUESTION = "Who opened the old museum by the sea in 1984 ?"
 BATCH = 32
@@ -258,19 +260,19 @@ def _logit_difference(one: Reader, other: Reader, features, count: int) -> float
     return largest
 
 
-def encoder_of_bert_base() -> Callable[[int], Callable[[], object]] | None:
-    """Makes calls of 12 layers of width 768 in PyTorch, or none without it."""
+def encoders_of_bert_base(rows: int, length: int) -> dict[str, Callable[[], object]]:
+    """Calls of 12 layers of width 768 in PyTorch; none without it."""
     try:
         import torch
     except ImportError:
-        return None
-    layer = torch.nn.TransformerEncoderLayer(
-        768, 12, 3072, activation="gelu", batch_first=True
-    )
-    encoder = torch.nn.TransformerEncoder(layer, 12).eval()
+        return {}
 
-    def call_at(length):
-        x = torch.randn(1, length, 768)
+    def call_in(precision):
+        layer = torch.nn.TransformerEncoderLayer(
+            768, 12, 3072, activation="gelu", batch_first=True, dtype=precision
+        )
+        encoder = torch.nn.TransformerEncoder(layer, 12).eval()
+        x = torch.randn(rows, length, 768, dtype=precision)
 
         def call():
             with torch.inference_mode():
@@ -278,11 +280,14 @@ def encoder_of_bert_base() -> Callable[[int], Callable[[], object]] | None:
 
         return call
 
-    return call_at
+    return {
+        "bert_base_size": call_in(torch.float32),
+        "bert_base_size_bfloat16": call_in(torch.bfloat16),
+    }
 
 
 def latency(options: argparse.Namespace) -> dict:
-    """Milliseconds of one question in each form, all of them in turn."""
+    """Milliseconds of a call of each form, all of them in turn."""
     with tempfile.TemporaryDirectory() as temporary:
         made, paths = _made(options, Path(temporary))
         trained = load(made.directory)
@@ -308,16 +313,16 @@ def _made(options: argparse.Namespace, directory: Path) -> tuple[Run, dict[str, 
     return run, export_forms(load(run.directory), directory)
 
 
-def context_of(vocabulary, tokens: int) -> str:
+def context_of(vocabulary, tokens: int, seed: int = 0) -> str:
     """So many words, nine in ten of them known."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     words = rng.choice(vocabulary.words[2:20_000], tokens)
     return " ".join(
         f"{word}qx" if i % 10 == 9 else word for i, word in enumerate(words)
     )
 
 
-def _inputs_of(trained: TrainedModel, length: int) -> dict[str, np.ndarray]:
+def _inputs_of(trained: TrainedModel, rows: int, length: int) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(0)
     sizes = {
         "words": len(trained.vocabulary.words),
@@ -327,7 +332,7 @@ def _inputs_of(trained: TrainedModel, length: int) -> dict[str, np.ndarray]:
     for name, tensor in trained.model.input.items():
         text, _, kind = name.partition("_")
         tokens = length if text == "context" else len(QUESTION.split())
-        shape = (1, tokens, *tensor.shape[2:])
+        shape = (rows, tokens, *tensor.shape[2:])
         inputs[name] = rng.integers(1, sizes[kind], shape).astype(np.int32)
     return inputs
 
@@ -341,17 +346,13 @@ def _milliseconds(trained: TrainedModel, paths: dict[str, Path], rounds: int) ->
         "onnx_int8": onnx(paths["onnx_int8"]),
     }
     strings = saved_model(paths["saved_model"])
-    bert = encoder_of_bert_base()
     result = {}
-    for length in LENGTHS:
-        inputs, text = (
-            _inputs_of(trained, length),
-            context_of(trained.vocabulary, length),
-        )
+    for rows, length in SHAPES:
+        inputs = _inputs_of(trained, rows, length)
+        texts = [context_of(trained.vocabulary, length, seed) for seed in range(rows)]
         calls = {name: partial(form, inputs) for name, form in forms.items()}
-        calls["saved_model"] = partial(strings, [text], [QUESTION])
-        if bert:
-            calls["bert_base_size"] = bert(length + len(QUESTION.split()))
+        calls["saved_model"] = partial(strings, texts, [QUESTION] * rows)
+        calls |= encoders_of_bert_base(rows, length + len(QUESTION.split()))
         durations = {name: [] for name in calls}
         for call in calls.values():
             call()
@@ -361,14 +362,14 @@ def _milliseconds(trained: TrainedModel, paths: dict[str, Path], rounds: int) ->
                 begin = time.perf_counter()
                 call()
                 durations[name].append(1000 * (time.perf_counter() - begin))
-        result[str(length)] = {
+        result[f"{rows} x {length}"] = found = {
             name: {
                 "median": round(statistics.median(values), 1),
                 "p95": round(float(np.quantile(values, 0.95)), 1),
             }
             for name, values in durations.items()
         }
-        print(length, result[str(length)], flush=True)
+        print(f"{rows} x {length}", found, flush=True)
     return result
 
 
