@@ -283,8 +283,8 @@ def test_what_is_wrong_is_told_before_anything_is_written(text, tmp_path, monkey
     for config, message in (
         (configured(few), "3 documents are too few"),
         (
-            configured(text, "training.batch_size=6", "distribution.strategy=mirrored"),
-            "training.batch_size=6: 4 replicas cannot share it",
+            configured(text, "training.batch_size=7", "distribution.strategy=mirrored"),
+            "training.batch_size=7: 2 replicas cannot share it",
         ),
     ):
         with pytest.raises(UserError, match=message):
