@@ -23,6 +23,9 @@ SCALES_FILE = "word_scales.npy"
 GROUP = 32
 # Words whose columns are computed at once.
 CHUNK = 1024
+# Words whose columns are kept, and characters of the longest of them.
+MOST_KEPT = 1 << 13
+LONGEST_KEPT = 32
 
 
 class FoldedTable(NamedTuple):
@@ -126,6 +129,9 @@ def _map(path: Path, words: int) -> np.ndarray:
 class FoldedVocabulary:
     """A text encoder of words whose columns a network makes of folded rows.
 
+    The columns of the words that it saw last are kept: texts that are read one after
+    the other have most of their words in common. Several threads may use one encoder.
+
     Args:
         vocabulary: the words and characters.
         folded: the table.
@@ -149,7 +155,8 @@ class FoldedVocabulary:
         self.vocabulary = vocabulary
         self.folded = folded
         self.word_side = word_side
-        self.columns = columns
+        self.columns = sorted(columns)
+        self._kept: dict[str, tuple[np.ndarray, ...]] = {}
         self.tokens = vocabulary.tokens
         self.count = vocabulary.count
         self.describe = vocabulary.describe
@@ -160,7 +167,24 @@ class FoldedVocabulary:
 
     def table(self, words: Sequence[str]) -> dict[str, np.ndarray]:
         """See `qanet.text.encoders.TextEncoder.table`."""
-        return self.columns_of(self.vocabulary.table(words))
+        if len(words) > MOST_KEPT:
+            return self.columns_of(self.vocabulary.table(words))
+        # Other threads may add to it meanwhile; nobody takes anything out.
+        kept = self._kept
+        new = [word for word in words[1:] if word not in kept]
+        if len(kept) + len(new) > MOST_KEPT:
+            kept, new = {}, words[1:]
+        found = {}
+        if new or not kept:
+            columns = self.columns_of(self.vocabulary.table(["", *new])).values()
+            # Copies, since a part of an array would keep the whole.
+            rows = [tuple(map(np.copy, row)) for row in zip(*columns, strict=True)]
+            found = dict(zip(["", *new], rows, strict=True))
+            kept |= {word: found[word] for word in found if len(word) <= LONGEST_KEPT}
+            self._kept = kept
+        rows = [found.get(word) or kept[word] for word in words]
+        columns = map(np.stack, zip(*rows, strict=True))
+        return dict(zip(self.columns, columns, strict=True))
 
     def columns_of(self, table: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The columns that are asked for, of words in those of `Vocabulary.table`."""
@@ -171,6 +195,5 @@ class FoldedVocabulary:
             parts.append(part | self.word_side(part | folded))
         return {
             name: np.concatenate([part[name] for part in parts])
-            for name in parts[0]
-            if name in self.columns
+            for name in self.columns
         }

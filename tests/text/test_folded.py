@@ -1,5 +1,8 @@
 """Tests of qanet.text.folded."""
 
+import itertools
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -90,25 +93,92 @@ def test_a_damaged_table_is_a_users_mistake(name, content, reason, tmp_path):
     assert "\n" not in str(error.value)
 
 
-def test_columns_are_made_of_rows_a_few_words_at_a_time(monkeypatch):
-    monkeypatch.setattr(folded, "CHUNK", 2)
-    sizes = []
+class Asked:
+    """The word side of an encoder, and the words that it was asked for."""
 
-    def word_side(columns):
-        sizes.append(len(columns["words"]))
+    def __init__(self):
+        self.rows = []
+
+    def __call__(self, columns):
+        self.rows.append(columns["words"].tolist())
         return {
             "vectors": columns["folded"] + columns["characters"][:, :1],
             "spellings": columns["characters"],
         }
 
+
+@pytest.fixture
+def asked():
+    return Asked()
+
+
+@pytest.fixture
+def encoder(asked):
     table = FoldedTable(np.arange(8, dtype=np.float16).reshape(4, 2))
-    encoder = FoldedVocabulary(VOCABULARY, table, word_side, {"words", "vectors"})
+    return FoldedVocabulary(VOCABULARY, table, asked, {"words", "vectors"})
 
-    columns = encoder.table(["", "b", "ab", "a", "b"])
 
-    assert sizes == [2, 2, 1]
+def test_columns_are_made_of_rows_a_few_words_at_a_time(monkeypatch, asked, encoder):
+    monkeypatch.setattr(folded, "CHUNK", 2)
+
+    columns = encoder.table(["", "b", "ab", "a", "B"])
+
+    assert asked.rows == [[0, 3], [1, 2], [3]]
     assert columns.keys() == {"words", "vectors"}
     assert columns["words"].tolist() == [0, 3, 1, 2, 3]
-    assert columns["vectors"][1:].tolist() == [[9, 10], [4, 5], [6, 7], [9, 10]]
+    assert columns["vectors"][1:].tolist() == [[9, 10], [4, 5], [6, 7], [7, 8]]
     assert len(encoder) == 4
     assert encoder.tokens("a b") == VOCABULARY.tokens("a b")
+
+
+def test_columns_of_words_are_made_once(asked, encoder):
+    first = encoder.table(["", "b", "a"])
+    again = encoder.table(["", "a", "ab", "b"])
+    padding = encoder.table([""])
+
+    assert asked.rows == [[0, 3, 2], [0, 1]]
+    assert again["words"].tolist() == [0, 2, 1, 3]
+    for name, column in again.items():
+        np.testing.assert_array_equal(column[[0, 3, 1]], first[name])
+        np.testing.assert_array_equal(column[:1], padding[name])
+        assert column.dtype == first[name].dtype
+
+
+WORDS = st.text("ab", min_size=1, max_size=4)
+
+
+@given(st.lists(st.lists(WORDS, unique=True), max_size=20))
+def test_what_is_kept_changes_no_columns_and_stays_small(texts):
+    asked = Asked()
+    table = FoldedTable(np.arange(8, dtype=np.float16).reshape(4, 2))
+    encoder = FoldedVocabulary(VOCABULARY, table, asked, {"words", "vectors"})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(folded, "MOST_KEPT", 5)
+        patch.setattr(folded, "LONGEST_KEPT", 3)
+        for text in texts:
+            words = ["", *text]
+            expected = encoder.columns_of(VOCABULARY.table(words))
+            columns = encoder.table(words)
+            assert columns.keys() == expected.keys()
+            for name, column in columns.items():
+                np.testing.assert_array_equal(column, expected[name])
+            # And padding.
+            assert len(encoder._kept) <= 6
+            assert all(len(word) <= 3 for word in encoder._kept)
+
+
+def test_one_encoder_serves_several_threads(encoder, monkeypatch):
+    monkeypatch.setattr(folded, "MOST_KEPT", 20)
+    spellings = ["".join(letters) for letters in itertools.product("ab", repeat=4)]
+
+    def read(seed):
+        rng = np.random.default_rng(seed)
+        for _ in range(100):
+            words = ["", *rng.choice(spellings, 8, replace=False)]
+            expected = encoder.columns_of(VOCABULARY.table(words))
+            columns = encoder.table(words)
+            for name in expected:
+                np.testing.assert_array_equal(columns[name], expected[name])
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(read, range(4)))
