@@ -76,15 +76,13 @@ class CharacterEmbedding(keras.layers.Layer):
         if training and self.type_dropout:
             types = ops.arange(self.characters)
             table = drop_types(table, types, self.type_dropout, seed)
-        real = ops.expand_dims(characters != PADDING, -1)
         if self.filters:
-            x = self._convolve(table, characters)
+            x = ops.max(self._convolve(table, characters), axis=2) + self.bias
         else:
-            x = look_up_small(table, characters)
-        lowest = ops.cast(-3e4, x.dtype)
-        x = ops.max(ops.where(real, x, lowest), axis=2)
+            x = ops.max(look_up_small(self._lowest_at_padding(table), characters), 2)
         # A word without characters (padding) has no maximum.
-        return ops.where(ops.any(real, axis=2), x, ops.zeros((), dtype=x.dtype))
+        real = ops.any(characters != PADDING, axis=2, keepdims=True)
+        return ops.where(real, x, ops.zeros((), dtype=x.dtype))
 
     def _convolve(self, table, characters):
         size = ops.shape(characters)[2]
@@ -93,11 +91,18 @@ class CharacterEmbedding(keras.layers.Layer):
         before = (self.kernel_size - 1) // 2
         padding = (before, self.kernel_size - 1 - before)
         padded = ops.pad(characters, ((0, 0), (0, 0), padding))
-        x = self.bias
+        x = 0.0
         for column in range(self.kernel_size):
             products = ops.matmul(table, self.kernel[column])
+            if column == before:
+                products = self._lowest_at_padding(products)
             x = x + look_up_small(products, padded[:, :, column : column + size])
         return x
+
+    def _lowest_at_padding(self, table):
+        """A table whose row of padding is never a maximum."""
+        real = ops.expand_dims(ops.arange(self.characters) != PADDING, -1)
+        return ops.where(real, table, ops.cast(-3e4, table.dtype))
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[:-1], self.filters or self.width)

@@ -38,6 +38,11 @@ def look_up_small(table, rows):
 
 
 def _take(table, rows):
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        # Keras would look for negative rows first.
+        return tf.gather(table, rows)
     return ops.take(table, rows, axis=0)
 
 

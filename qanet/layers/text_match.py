@@ -115,8 +115,18 @@ def _hash(words, spelling):
     # With an unknown character the row belongs to the spelling. Never 0, which would
     # stay 0 without characters and come to `NOTHING`.
     number = ops.where(legible, 1, words)
-    # Not a sum over an axis: ONNX Runtime's is wrong where 32 bits overflow.
-    for column in range(spelling.shape[-1]):
-        number = number * MULTIPLIER + spelling[:, :, column]
+    number = ops.concatenate([number[..., None], spelling], axis=-1)
+    # Pairs of neighbours become one number until one is left. Not a sum over an axis:
+    # ONNX Runtime's is wrong where 32 bits overflow.
+    multiplier = MULTIPLIER
+    while number.shape[-1] > 1:
+        if number.shape[-1] % 2:
+            number = ops.pad(number, [(0, 0)] * (len(number.shape) - 1) + [(1, 0)])
+        number = number[..., 0::2] * multiplier + number[..., 1::2]
+        multiplier = _as_int32(multiplier**2)
     known = (words != PADDING) & (legible | (words != UNKNOWN))
-    return ops.where(known, number, NOTHING)
+    return ops.where(known, number[..., 0], NOTHING)
+
+
+def _as_int32(number: int) -> int:
+    return (number + 2**31) % 2**32 - 2**31
