@@ -190,8 +190,9 @@ class _Layers:
         before = (size - 1) // 2
         if real:
             x = add("Where", self._widened(real, 2), x, constant(0.0))
-        # As an image of one row: the runtime has a fast kernel for those alone.
-        x = self._widened(add("Transpose", x, perm=[0, 2, 1]), 2)
+        # As an image of one row: the runtime has a fast kernel for those alone, and
+        # reads and writes its features last where they are put first just before.
+        x = add("Transpose", self._widened(x, 1), perm=[0, 3, 1, 2])
         x = add(
             "Conv",
             x,
@@ -203,7 +204,7 @@ class _Layers:
         # The rectifier and a positive factor may change places.
         bias = self._weight(f"{path}/bias", scale)
         x = add("Relu", add("Conv", x, weight(pointwise.T[:, :, None, None]), bias))
-        return add("Transpose", add("Squeeze", x, constant([2])), perm=[0, 2, 1])
+        return add("Squeeze", add("Transpose", x, perm=[0, 2, 3, 1]), constant([1]))
 
     def _attention(self, path: str, x: str, real: str | None, scale: float) -> str:
         """`MultiHeadSelfAttention`."""
