@@ -15,7 +15,7 @@ from qanet.errors import UserError
 
 # Pairs of tokens in a batch that is read, at most, to bound the memory: attention
 # within and between the texts holds numbers for each pair. One item is always read.
-READING_PAIRS = 8 * 1000**2
+READING_PAIRS = 2 * 1000**2
 
 # Contexts are about equally long up to this ratio.
 ALIKE = 1.25
