@@ -3,20 +3,20 @@
     python benchmarks/export.py parity --model RUN_DIR --data dev-v1.1.json \
         [--questions 1000] [--forms saved_model onnx] \
         [--output benchmarks/results/export-parity.json]
-    python benchmarks/export.py latency --model RUN_DIR [--preset qanet] \
-        [--output benchmarks/results/export-latency.json]
+    python benchmarks/export.py latency --model RUN_DIR --data dev-v1.1.json \
+        [--preset qanet] [--output benchmarks/results/export-latency.json]
     python benchmarks/export.py processes --model RUN_DIR [--preset qanet] \
         [--output benchmarks/results/export-processes.json]
 
 `parity` answers a data set with the reader and with its SavedModel and counts equal
 answers; with the LiteRT files and with ONNX (words in 16 and in 8 bits) it compares
-logits and scores. `latency`
-times one question on 150 and on 400 tokens and batches of them in each form, and an
-encoder of the size of BERT-base beside them, in single and in half precision (random
-weights; needs PyTorch, else it is left out). `processes`
-tells time and memory of a process that loads one form, answers one question and ends;
-for the forms that take text also on a text of a million characters. With `--preset` the
-model is that preset, untrained, on the run's vocabulary.
+logits and scores. `latency` times one question on 150 and on 400 tokens and batches of
+them in each form, from strings to answers, each time on other passages of the data set;
+of ONNX also the network alone, and beside them an encoder of the size of BERT-base, in
+single and in half precision (random weights; needs PyTorch, else it is left out).
+`processes` tells time and memory of a process that loads one form, answers one question
+and ends; for the forms that take text also on a text of a million characters. With
+`--preset` the model is that preset, untrained, on the run's vocabulary.
 """
 
 import argparse
@@ -29,7 +29,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -44,7 +43,6 @@ from qanet.datasets.squad import Example, read_squad
 from qanet.datasets.windows import reading_windows
 from qanet.evaluation.evaluator import evaluate
 from qanet.files import write_text
-from qanet.onnx_reader import load_export
 from qanet.reader import Reader
 from qanet.run import Run, TrainedModel, build_run_model
 
@@ -52,6 +50,8 @@ from qanet.run import Run, TrainedModel, build_run_model
 SHAPES = ((1, 150), (1, 400), (32, 160), (8, 400))
 BOOK_CHARACTERS = 1_000_000
 QUESTION = "Who opened the old museum by the sea in 1984 ?"
+# That the encoder of BERT's size reads beside the context, as many as QUESTION has.
+QUESTION_TOKENS = 11
 BATCH = 32
 # Seconds before a call is timed: the threads of the form before wait for more work, and
 # while they wait they take the cores.
@@ -75,26 +75,6 @@ def litert(path: Path) -> Predict:
     return predict
 
 
-def onnx(path: Path) -> Predict:
-    """Predicts with an ONNX export, from the inputs of the model itself."""
-    export = load_export(path)
-
-    def columns_of(text, inputs):
-        table = {n: inputs[f"{text}_{n}"] for n in ("words", "characters")}
-        shape = table["words"].shape
-        flat = {n: part.reshape(-1, *part.shape[2:]) for n, part in table.items()}
-        return {
-            f"{text}_{name}": column.reshape(*shape, *column.shape[1:])
-            for name, column in export.vocabulary.columns_of(flat).items()
-        }
-
-    def predict(inputs):
-        texts = [columns_of(text, inputs) for text in ("context", "question")]
-        return export.predict(texts[0] | texts[1])
-
-    return predict
-
-
 def load(directory: Path) -> TrainedModel:
     """What a run holds, in the precision of its exported forms."""
     return Run(directory).load(precision="float32")
@@ -105,13 +85,29 @@ def reader_of(trained: TrainedModel) -> Reader:
     return Reader.of(trained, as_they_come=True)
 
 
-NETWORKS = {
-    "litert": litert,
-    "litert_int8": litert,
-    "onnx": onnx,
-    "onnx_int8": onnx,
+def litert_reader(path: Path, trained: TrainedModel) -> Reader:
+    """A reader whose network is a LiteRT file."""
+    return Reader(
+        litert(path),
+        trained.vocabulary,
+        trained.config,
+        trained.threshold,
+        any_shape=True,
+    )
+
+
+def onnx_reader(path: Path, trained: TrainedModel) -> Reader:
+    """The reader that an ONNX export is."""
+    return Reader.load(path)
+
+
+READERS = {
+    "litert": litert_reader,
+    "litert_int8": litert_reader,
+    "onnx": onnx_reader,
+    "onnx_int8": onnx_reader,
 }
-FORMS = ("saved_model", *NETWORKS)
+FORMS = ("saved_model", *READERS)
 
 
 def saved_model(path: Path) -> Callable[[list[str], list[str], int], dict]:
@@ -187,15 +183,7 @@ def parity(options: argparse.Namespace) -> dict:
                 paths.pop("saved_model"), examples, wanted
             )
         for name, path in paths.items():
-            predict = NETWORKS[name](path)
-            other = Reader(
-                predict,
-                reader.vocabulary,
-                reader.config,
-                reader.threshold,
-                any_shape=True,
-                unpadded=name.startswith("onnx"),
-            )
+            other = READERS[name](path, trained)
             found = evaluate(other, examples, features, progress=name)
             got = [found.answers[example.id][0] for example in examples]
             same = sum(
@@ -248,20 +236,21 @@ def _string_parity(path: Path, examples: list[Example], wanted: list) -> dict:
 def _logit_difference(one: Reader, other: Reader, features, count: int) -> float:
     """Largest difference of a real token's logits in the first examples."""
     windows = reading_windows(features, np.arange(count), one.limits)
-    maker = BatchMaker(features, one.vocabulary.table(features.words), windows)
+    pairs = [
+        (reader, BatchMaker(features, reader.vocabulary.table(features.words), windows))
+        for reader in (one, other)
+    ]
     lengths = features.question_lengths[windows.examples]
     largest = 0.0
     for batch in plan_reading_any_shape(windows, lengths, 1):
-        inputs = maker.inputs(batch)
-        real = inputs["context_words"] != 0
-        a, b = one.predict(inputs), other.predict(inputs)
+        a, b = (reader.predict(maker.inputs(batch)) for reader, maker in pairs)
         for name in ("start_logits", "end_logits"):
-            largest = max(largest, float(np.abs(a[name] - b[name])[real].max()))
+            largest = max(largest, float(np.abs(a[name] - b[name]).max()))
     return largest
 
 
-def encoders_of_bert_base(rows: int, length: int) -> dict[str, Callable[[], object]]:
-    """Calls of 12 layers of width 768 in PyTorch; none without it."""
+def encoders_of_bert_base(rows: int, length: int) -> dict[str, Callable]:
+    """Calls of 12 layers of width 768 in PyTorch, of any text; none without it."""
     try:
         import torch
     except ImportError:
@@ -274,7 +263,7 @@ def encoders_of_bert_base(rows: int, length: int) -> dict[str, Callable[[], obje
         encoder = torch.nn.TransformerEncoder(layer, 12).eval()
         x = torch.randn(rows, length, 768, dtype=precision)
 
-        def call():
+        def call(pairs):
             with torch.inference_mode():
                 return encoder(x)
 
@@ -296,7 +285,7 @@ def latency(options: argparse.Namespace) -> dict:
             "parameters": int(trained.model.count_params()),
             "cores": os.cpu_count(),
             "mebibytes": {name: mebibytes(path) for name, path in paths.items()},
-            "milliseconds": _milliseconds(trained, paths, options.rounds),
+            "milliseconds": _milliseconds(trained, paths, options),
         }
     return result
 
@@ -322,50 +311,77 @@ def context_of(vocabulary, tokens: int, seed: int = 0) -> str:
     )
 
 
-def _inputs_of(trained: TrainedModel, rows: int, length: int) -> dict[str, np.ndarray]:
-    rng = np.random.default_rng(0)
-    sizes = {
-        "words": len(trained.vocabulary.words),
-        "characters": len(trained.vocabulary.characters),
-    }
-    inputs = {}
-    for name, tensor in trained.model.input.items():
-        text, _, kind = name.partition("_")
-        tokens = length if text == "context" else len(QUESTION.split())
-        shape = (rows, tokens, *tensor.shape[2:])
-        inputs[name] = rng.integers(1, sizes[kind], shape).astype(np.int32)
-    return inputs
+def questions_on(
+    data: str, tokens: Callable, rows: int, length: int, rounds: int
+) -> list[list[tuple[str, str]]]:
+    """Questions of a data set with passages that are cut to so many tokens.
+
+    Args:
+        data: the data set.
+        tokens: splits a text, see `qanet.text.encoders.TextEncoder`.
+        rows: questions of a round.
+        length: tokens of each passage.
+        rounds: how many rounds, each of other questions as far as there are any.
+
+    Returns:
+        For each round pairs of a question and a passage.
+    """
+    pairs = []
+    for example in read_squad(data).examples:
+        _, spans = tokens(example.context)
+        if len(spans) >= length:
+            pairs.append((example.question, example.context[: spans[length - 1][1]]))
+    count = rows * rounds
+    chosen = [pairs[i * len(pairs) // count] for i in range(count)]
+    return [chosen[first : first + rows] for first in range(0, count, rows)]
 
 
-def _milliseconds(trained: TrainedModel, paths: dict[str, Path], rounds: int) -> dict:
-    forms = {
-        "keras": reader_of(trained).predict,
-        "litert": litert(paths["litert"]),
-        "litert_int8": litert(paths["litert_int8"]),
-        "onnx": onnx(paths["onnx"]),
-        "onnx_int8": onnx(paths["onnx_int8"]),
-    }
+class _Timed:
+    """A function, and the milliseconds of its calls."""
+
+    def __init__(self, function: Callable):
+        self.function = function
+        self.milliseconds = 0.0
+
+    def __call__(self, *arguments):
+        begin = time.perf_counter()
+        result = self.function(*arguments)
+        self.milliseconds += 1000 * (time.perf_counter() - begin)
+        return result
+
+
+def _milliseconds(
+    trained: TrainedModel, paths: dict[str, Path], options: argparse.Namespace
+) -> dict:
+    """For each shape and form the time from strings to answers."""
+    readers = {"keras": reader_of(trained)}
+    readers |= {name: make(paths[name], trained) for name, make in READERS.items()}
+    network = readers["onnx"].predict = _Timed(readers["onnx"].predict)
     strings = saved_model(paths["saved_model"])
+    forms = {name: reader.answer_many for name, reader in readers.items()}
+    forms["saved_model"] = lambda pairs: strings(
+        [context for _, context in pairs], [question for question, _ in pairs]
+    )
     result = {}
     for rows, length in SHAPES:
-        inputs = _inputs_of(trained, rows, length)
-        texts = [context_of(trained.vocabulary, length, seed) for seed in range(rows)]
-        calls = {name: partial(form, inputs) for name, form in forms.items()}
-        calls["saved_model"] = partial(strings, texts, [QUESTION] * rows)
-        calls |= encoders_of_bert_base(rows, length + len(QUESTION.split()))
-        durations = {name: [] for name in calls}
-        for call in calls.values():
-            call()
-        for _ in range(rounds):
+        # The first round is not counted.
+        rounds = questions_on(
+            options.data, trained.vocabulary.tokens, rows, length, options.rounds + 1
+        )
+        calls = forms | encoders_of_bert_base(rows, length + QUESTION_TOKENS)
+        durations = {name: [] for name in [*calls, "onnx_network"]}
+        for pairs in rounds:
             for name, call in calls.items():
                 time.sleep(REST)
-                begin = time.perf_counter()
-                call()
-                durations[name].append(1000 * (time.perf_counter() - begin))
+                timed, network.milliseconds = _Timed(call), 0.0
+                timed(pairs)
+                durations[name].append(timed.milliseconds)
+                if name == "onnx":
+                    durations["onnx_network"].append(network.milliseconds)
         result[f"{rows} x {length}"] = found = {
             name: {
-                "median": round(statistics.median(values), 1),
-                "p95": round(float(np.quantile(values, 0.95)), 1),
+                "median": round(statistics.median(values[1:]), 1),
+                "p95": round(float(np.quantile(values[1:], 0.95)), 1),
             }
             for name, values in durations.items()
         }
@@ -439,8 +455,9 @@ def main() -> None:
         command.add_argument("--model", required=True, metavar="RUN_DIR")
         command.add_argument("--output", type=Path)
         command.set_defaults(action=action)
-        if action is parity:
+        if action is not processes:
             command.add_argument("--data", required=True)
+        if action is parity:
             command.add_argument("--questions", type=int, default=0)
             command.add_argument("--forms", nargs="+", choices=FORMS, default=FORMS)
         else:
