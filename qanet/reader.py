@@ -308,7 +308,10 @@ class Reader:
             of there being no answer, `(items,)`; -inf where the model cannot tell.
         """
         windows = maker.windows
-        logits: list[np.ndarray] = [None] * len(windows)
+        # In one piece: many small arrays would lie between the large ones of the
+        # batches, whose memory could then not be used again.
+        ends = np.cumsum(windows.lengths)
+        logits = np.split(np.empty((2, ends[-1]), np.float32), ends[:-1], axis=1)
         no_answer = np.full(len(windows), -np.inf)
         with progress_bar(
             total=len(windows),
@@ -326,7 +329,7 @@ class Reader:
                 if self.config.data.no_answer:
                     both, no_answer[items] = split_no_answer(both)
                 for item, of_item in zip(items, both, strict=True):
-                    logits[item] = of_item[:, : windows.lengths[item]]
+                    logits[item][:] = of_item[:, : windows.lengths[item]]
                     _check_finite(logits[item])
                 bar.update(len(items))
         return logits, no_answer

@@ -432,3 +432,23 @@ def test_nothing_is_decided_for_the_evaluation():
     (answers,) = doubting_reader(0.0).read(examples, build_features(examples), top_k=1)
     assert sorted(answers, key=lambda answer: -answer.score) == answers
     assert {bool(answer.text) for answer in answers} == {True, False}
+
+
+def test_logits_of_windows_lie_in_one_piece(trained_reader, monkeypatch):
+    """Small arrays between the large ones of the batches would make memory grow."""
+    seen = []
+    monkeypatch.setattr(
+        "qanet.reader.join_windows", lambda logits, *others: seen.extend(logits)
+    )
+    monkeypatch.setattr("qanet.reader.spans_of_context", lambda *arguments: None)
+    monkeypatch.setattr("qanet.reader.rank_answers", lambda *arguments: [])
+    monkeypatch.setattr("qanet.reader.decide", lambda answers, threshold: answers)
+
+    # Texts of other lengths are read in other batches.
+    monkeypatch.setattr(trained_reader, "any_shape", True)
+
+    trained_reader.answer_many([("Who?", "Anna did."), ("Where?", "In Kolan . " * 5)])
+
+    assert [part.shape for part in seen] == [(2, 3), (2, 15)]
+    assert {id(part.base) for part in seen} == {id(seen[0].base)}
+    assert seen[0].base is not None
