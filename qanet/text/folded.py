@@ -129,8 +129,9 @@ def _map(path: Path, words: int) -> np.ndarray:
 class FoldedVocabulary:
     """A text encoder of words whose columns a network makes of folded rows.
 
-    The columns of the words that it saw last are kept: texts that are read one after
-    the other have most of their words in common. Several threads may use one encoder.
+    The columns of words are kept, until there are too many and it begins anew: texts
+    that are read one after the other have many words in common. Several threads may
+    use one encoder.
 
     Args:
         vocabulary: the words and characters.
