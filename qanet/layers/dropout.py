@@ -128,6 +128,9 @@ class Dropout(keras.layers.Layer):
         self.seed = seed
         if rate:
             self.seed_generator = keras.random.SeedGenerator(seed)
+        # There is nothing to build. Before its first prediction on JAX, Keras computes
+        # a model that holds a layer not yet built, each operation compiled by itself.
+        self.built = True
 
     def call(self, x, training=False):
         if not training or not self.rate:

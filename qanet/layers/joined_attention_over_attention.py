@@ -17,8 +17,8 @@ class JoinedAttentionOverAttention(keras.layers.Layer):
     For the start and for the end the context's states go through a matrix of their own,
     divided by the root of the width as in self-attention. With the question's states
     they give the attention-over-attention s of `AttentionOverAttention`. g log s is
-    what is added to the logits; g is trained and begins at 0, so the encoder's own
-    logits are the beginning.
+    what is added to the logits; g begins at 0.1, so that the first logits are close to
+    those of the encoder alone.
 
     Input: as of `JoinedPointer`.
     Output: float32, for start and end `(batch, 1 + context length)`; 0 at [CLS], which
@@ -41,6 +41,7 @@ class JoinedAttentionOverAttention(keras.layers.Layer):
             initializer=keras.initializers.Constant(FIRST_GAIN),
         )
         self.attention = AttentionOverAttention(dtype="float32", name="attention")
+        self.attention.build(x_shape)
 
     def call(self, x, question, context):
         begin, width = ops.shape(question)[1] + 2, x.shape[-1]
