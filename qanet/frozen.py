@@ -239,9 +239,9 @@ class FrozenBiLM(FrozenModel):
 
 def _function(model) -> Callable[[np.ndarray], np.ndarray]:
     """What computes a model on one device, whatever a training is shared among."""
-    from qanet.models.prediction import any_shape
+    from qanet.models.prediction import any_shape, prediction
 
-    return any_shape(model) or model.predict_on_batch
+    return any_shape(model) or prediction(model)
 
 
 def open_encoder(directory: Path, layers: int, cache: Path | None = None):

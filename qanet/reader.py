@@ -113,11 +113,11 @@ class Reader:
                 leave shapes open).
         """
         # Here, so that a reader of other logits needs no Keras.
-        from qanet.models.prediction import any_shape
+        from qanet.models.prediction import any_shape, prediction
 
         predict = any_shape(trained.model) if as_they_come else None
         return cls(
-            predict or trained.model.predict_on_batch,
+            predict or prediction(trained.model),
             trained.vocabulary,
             trained.config,
             trained.threshold,

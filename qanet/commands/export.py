@@ -16,7 +16,8 @@ from qanet.errors import UserError
 FORMATS = {
     "saved_model": "TensorFlow SavedModel, strings in and answers out",
     "litert": "LiteRT files for devices, in single precision and with 8-bit weights",
-    "onnx": "ONNX file (needs the extra [onnx])",
+    "onnx": "directory that --model takes, read without TensorFlow and Keras (making it "
+    "needs the extra [onnx])",
 }
 
 
@@ -26,8 +27,8 @@ def add_parser(commands) -> None:
     parser = commands.add_parser(
         "export",
         help="write a trained reader as SavedModel, LiteRT or ONNX",
-        description="Writes a trained reader in a form that needs nothing of this "
-        f"package, with a model card (README.md) and checksums. {formats}.",
+        description="Writes a trained reader in another form, with a model card "
+        f"(README.md) and checksums. {formats}.",
         epilog="example:\n"
         "  python -m qanet export --model runs/qanet-tiny --format saved_model \\\n"
         "      --output reader/1",

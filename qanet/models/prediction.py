@@ -1,8 +1,31 @@
-"""One compiled graph of a model for inputs of any shape."""
+"""What computes a trained model's outputs."""
 
 from collections.abc import Callable
 
 import keras
+import numpy as np
+
+
+def prediction(model: keras.Model) -> Callable:
+    """A function like `model.predict_on_batch` that several threads may call.
+
+    On JAX, Keras' own gives the buffers of the weights away and stores new ones, which
+    breaks what another thread computes with them meanwhile.
+    """
+    if keras.backend.backend() != "jax":
+        return model.predict_on_batch
+    import jax
+
+    @jax.jit
+    def outputs_of(values, others, inputs):
+        return model.stateless_call(values, others, inputs, training=False)[0]
+
+    def predict(inputs):
+        variables = model.trainable_variables, model.non_trainable_variables
+        values = ([variable.value for variable in group] for group in variables)
+        return keras.tree.map_structure(np.asarray, outputs_of(*values, inputs))
+
+    return predict
 
 
 def any_shape(model: keras.Model) -> Callable | None:

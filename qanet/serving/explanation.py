@@ -76,7 +76,7 @@ class Explainer:
     def of(cls, trained: TrainedModel) -> Self:
         """Explains the answers of a trained model, which offers its attention."""
         # Here, so that a reader of other logits needs no Keras.
-        from qanet.models.prediction import any_shape
+        from qanet.models.prediction import any_shape, prediction
 
         settings = trained.config.model
         model = with_attention(trained.model, settings)
@@ -90,7 +90,7 @@ class Explainer:
             batch_size=1,
             window=limits.window,
         )
-        return cls(model.predict_on_batch, trained.vocabulary, limits, plan)
+        return cls(prediction(model), trained.vocabulary, limits, plan)
 
     def explain(self, question: str, passage: str) -> Explanation:
         """Explains the answer to one question.

@@ -74,7 +74,8 @@ class ServedReader:
             explained_tokens=self.reader.limits.window,
         )
         self.explainer = explainer_of(self.reader, self.model)
-        # The first question compiles; no client should wait for that.
+        # The first question compiles, on JAX for its own length alone; no client should
+        # wait for that.
         ready = "Is it ready?", "It is ready."
         self.reader.answer(*ready)
         if self.explainer:

@@ -8,6 +8,7 @@ import keras
 
 from qanet.datasets.batches import training_batches
 from qanet.errors import UserError
+from qanet.models.prediction import prediction
 from qanet.training.distribution import divisible
 from qanet.training.learner import Learner
 
@@ -49,12 +50,13 @@ class JaxDistribution:
         return train
 
     def predictor(self, model):
+        whole = prediction(model)
         if not self._layout:
-            return model.predict_on_batch
+            return whole
 
         def predict(inputs):
             inputs, count = divisible(inputs, self.replicas)
-            outputs = model.predict_on_batch(self._distributed(inputs))
+            outputs = whole(self._distributed(inputs))
             return keras.tree.map_structure(lambda value: value[:count], outputs)
 
         return predict

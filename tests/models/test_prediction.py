@@ -1,13 +1,15 @@
 """Tests of qanet.models.prediction."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import keras
 import numpy as np
 import pytest
 
-from qanet.models.prediction import any_shape
+from qanet.models.prediction import any_shape, prediction
 from qanet.reader import Reader
 
-pytestmark = pytest.mark.skipif(
+for_tensorflow = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="is for TensorFlow"
 )
 PAIRS = [
@@ -17,6 +19,26 @@ PAIRS = [
 ]
 
 
+def test_models_that_share_layers_compute_at_the_same_time(rng):
+    """As answers and what explains them do in the server."""
+    x = keras.Input((3,))
+    shared = keras.layers.Dense(4)(x)
+    models = [keras.Model(x, keras.layers.Dense(n)(shared)) for n in (2, 5)]
+    batch = rng.normal(size=(6, 3)).astype("float32")
+    expected = [keras.ops.convert_to_numpy(model(batch)) for model in models]
+    functions = [prediction(model) for model in models]
+
+    def compute(i):
+        return functions[i % 2](batch)
+
+    with ThreadPoolExecutor(2) as threads:
+        found = list(threads.map(compute, range(400)))
+
+    for i, outputs in enumerate(found):
+        np.testing.assert_allclose(outputs, expected[i % 2], rtol=1e-5)
+
+
+@for_tensorflow
 def test_it_says_what_the_model_says_and_is_traced_once(
     trained_model, monkeypatch, rng
 ):
@@ -43,6 +65,7 @@ def test_it_says_what_the_model_says_and_is_traced_once(
             np.testing.assert_allclose(found[name], expected[name], atol=1e-5)
 
 
+@for_tensorflow
 @pytest.mark.parametrize("name", ["trained_model", "doubting_model"])
 def test_the_reader_answers_as_before(name, request):
     trained = request.getfixturevalue(name)
