@@ -108,8 +108,9 @@ class LearningConfig(Section):
         warmup: shape of the warm-up; `logarithmic` is the paper's "inverse
             exponential" rise.
         decay: after warm-up, keep the rate (`constant`), let it fall to zero along a
-            `cosine` or on a straight line (`linear`), or keep it and let it fall to
-            zero on a straight line over the last quarter of the steps (`trapezoid`).
+            `cosine` or on a straight line over all steps, those of the warm-up
+            included (`linear`), or keep it and let it fall to zero on a straight line
+            over the last quarter of the steps (`trapezoid`).
         optimizer: `adam`, `adamw`, `adamax` or `adadelta`.
         beta_1, beta_2, epsilon: the optimizer's constants; `beta_2` is also Adadelta's
             decay (rho).

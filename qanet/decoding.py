@@ -72,6 +72,10 @@ class ContextLogits(NamedTuple):
     no_answer: float = -np.inf
 
 
+# Tokens whose spans are looked at together: the numbers of all spans of a book would
+# take some hundred megabytes.
+STARTS = 8192
+
 # A context without a token.
 NO_SPANS = Spans([], -np.inf)
 
@@ -85,7 +89,7 @@ def best_spans(
     """Finds the spans of tokens with the highest start logit plus end logit.
 
     A span is allowed where it does not end before it starts and has at most
-    `max_answer_tokens` tokens. Takes memory for `n * max_answer_tokens` numbers.
+    `max_answer_tokens` tokens.
 
     Args:
         start_logits: Shape `(n,)`, one finite number for each token, padding left out.
@@ -116,25 +120,44 @@ def best_spans(
             f"they are {max_answer_tokens} and {top_k}"
         )
 
-    # sums[i, j] belongs to the span of tokens i to i + j; those past the end get -inf.
+    # Row i of the windows has the ends of spans that start at token i; -inf past the
+    # last token.
     longest = min(max_answer_tokens, starts.size)
     padded_ends = np.pad(ends, (0, longest - 1), constant_values=-np.inf)
     windows = np.lib.stride_tricks.sliding_window_view(padded_ends, longest)
-    sums = (starts[:, None] + windows).ravel()
+    found, log_totals = [], []
+    for begin in range(0, starts.size, STARTS):
+        rows = slice(begin, begin + STARTS)
+        sums = (starts[rows, None] + windows[rows]).ravel()
+        best = _best(sums, top_k)
+        first, extra = np.divmod(best, longest)
+        found.append(np.stack([begin + first, begin + first + extra, sums[best]]))
+        log_totals.append(_log_total(sums))
 
+    first, last, score = np.concatenate(found, axis=1)
     allowed = starts.size * longest - longest * (longest - 1) // 2
-    k = min(top_k, allowed)
-    # All spans that tie with the k-th best, in order of start and end.
-    candidates = np.flatnonzero(sums >= np.partition(sums, -k)[-k])
-    best = candidates[np.argsort(-sums[candidates], kind="stable")[:k]]
-
-    first, extra = np.divmod(best, longest)
-    columns = first.tolist(), (first + extra).tolist(), sums[best].tolist()
-    peak = sums.max()
+    best = _best(score, min(top_k, allowed))
+    columns = first[best].astype(int).tolist(), last[best].astype(int).tolist()
     return Spans(
-        best=[Span(*values) for values in zip(*columns, strict=True)],
-        log_total=float(peak + np.log(np.exp(sums - peak).sum())),
+        best=[Span(*span) for span in zip(*columns, score[best].tolist(), strict=True)],
+        log_total=float(np.logaddexp.reduce(log_totals)),
     )
+
+
+def _best(scores: np.ndarray, k: int) -> np.ndarray:
+    """Places of the k highest scores, the highest first, of equal ones the first."""
+    k = min(k, scores.size)
+    # All that tie with the k-th best, in order.
+    candidates = np.flatnonzero(scores >= np.partition(scores, -k)[-k])
+    return candidates[np.argsort(-scores[candidates], kind="stable")[:k]]
+
+
+def _log_total(scores: np.ndarray) -> float:
+    """log of the sum of exp(score); overwrites the scores."""
+    peak = scores.max()
+    np.subtract(scores, peak, out=scores)
+    np.exp(scores, out=scores)
+    return peak + np.log(scores.sum())
 
 
 def split_no_answer(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

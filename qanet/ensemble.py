@@ -64,7 +64,9 @@ class Ensemble(Reader):
         for number, reader in enumerate(self.readers, start=1):
             if progress:
                 log.info("reader %d of %d", number, len(self.readers))
-            own = build_features(examples, reader.vocabulary.tokens)
+            own = features
+            if reader.vocabulary.key != self.vocabulary.key:
+                own = build_features(examples, reader.vocabulary.tokens)
             said = reader.logits(examples, own, chosen, progress)
             for place, (i, logits) in enumerate(zip(chosen, said, strict=True)):
                 found = project(probabilities(logits), own.spans_of(i), spans[place])

@@ -157,11 +157,14 @@ class FrozenBERT(FrozenModel):
         self.config = configure(BERTConfig, values, [], str(directory))
         _check_layers(directory, layers, self.config.blocks)
         self.pieces = WordPieces.load(directory)
-        names = ("config.json", "bert_config.json", PIECES_FILE, SAFETENSORS)
+        names = ("config.json", "bert_config.json", PIECES_FILE)
         files = [directory / name for name in names]
-        files = [path for path in files if path.is_file()]
-        files += sorted(directory.glob(f"{CHECKPOINT}.*"))
-        if not any(path.name.startswith((SAFETENSORS, CHECKPOINT)) for path in files):
+        # Of two copies of the weights the first is read.
+        weights = [directory / SAFETENSORS]
+        if not weights[0].is_file():
+            weights = sorted(directory.glob(f"{CHECKPOINT}.*"))
+        files = [path for path in files if path.is_file()] + weights
+        if not weights:
             raise UserError(
                 f"{directory}: has neither {SAFETENSORS} nor {CHECKPOINT}.index; give "
                 "the directory of a public BERT model"

@@ -48,7 +48,9 @@ class Section(BaseModel):
     def _refuse_true_as_a_number(cls, value: Any, info: ValidationInfo) -> Any:
         kind = cls.model_fields[info.field_name].annotation
         if isinstance(value, bool) and kind is not bool:
-            raise ValueError(f"{info.field_name}={value}: give a number")
+            raise ValueError(
+                f"{info.field_name}={value}: give a number, or a text in quotes"
+            )
         return value
 
     @classmethod

@@ -19,6 +19,8 @@ QUESTION = "Where?"
 class Letters(Vocabulary):
     """Splits a text into its characters."""
 
+    key = "letters"
+
     def tokens(self, text):
         places = [i for i, character in enumerate(text) if not character.isspace()]
         return [text[i] for i in places], [(i, i + 1) for i in places]
@@ -48,6 +50,12 @@ def test_the_mean_of_one_reader_and_itself_is_that_reader():
     np.testing.assert_allclose(
         [a.score for a in found], [a.score for a in expected], rtol=1e-5
     )
+
+
+def test_texts_are_split_once_for_readers_of_the_same_tokens(monkeypatch):
+    monkeypatch.setattr("qanet.ensemble.build_features", None)
+    one = reader([0.0, 1.0, 2.0, 3.0])
+    assert Ensemble([one, one]).answer(QUESTION, CONTEXT).text == "Rome"
 
 
 def test_readers_of_other_tokens_are_averaged_on_those_of_the_first():

@@ -1,6 +1,7 @@
 """Tests of qanet.frozen: vectors of a small public BERT."""
 
 import json
+import shutil
 from pathlib import Path
 
 import h5py
@@ -39,6 +40,14 @@ def test_words_have_the_hidden_states_of_their_first_piece(encoder):
     # By block, then by piece; the second piece is no word's first.
     expected = np.array(EXPECTED["states_alone"])[:, [0, 2, 3, 4, 5]]
     np.testing.assert_allclose(found.swapaxes(0, 1), expected, atol=2e-3)
+
+
+def test_of_two_copies_of_the_weights_one_is_kept(tmp_path):
+    directory = tmp_path / "bert"
+    shutil.copytree(PUBLIC, directory)
+    before = open_encoder(directory, 2).files
+    (directory / "bert_model.ckpt.index").write_bytes(b"other weights")
+    assert open_encoder(directory, 2).files == before
 
 
 def test_the_last_blocks_alone(encoder):

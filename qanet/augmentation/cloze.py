@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from qanet.console import log
 from qanet.datasets.squad import Example, Span
 from qanet.errors import UserError, reading_text
 from qanet.text.sentences import sentence_spans
@@ -51,7 +52,7 @@ def most_frequent_share(questions: Iterable[Cloze]) -> float:
         words = tokenize(question.example.context)
         counts = Counter(word for word in words if word in question.candidates)
         # Counter keeps the order of first appearance, and `max` takes the first.
-        most = max(counts, key=lambda word: counts[word])
+        most = max(counts, key=lambda word: counts[word], default=None)
         right.append(most == question.example.answers[0].text)
     return float(np.mean(right))
 
@@ -110,7 +111,8 @@ def read_cnn(directory: str | os.PathLike[str]) -> list[Cloze]:
             answer, and the entities, with an empty line between each.
 
     Raises:
-        UserError: there is no such file, or one of them is not of that form.
+        UserError: there is no such file, one of them is not of that form, or no answer
+            is a word of its context.
     """
     paths = sorted(Path(directory).glob("*.question"))
     if not paths:
@@ -128,9 +130,10 @@ def read_cnn(directory: str | os.PathLike[str]) -> list[Cloze]:
         context, question, answer = (ENTITY.sub(r"\1", part) for part in parts[1:4])
         entities = {f"entity{name}" for name in re.findall(r"@entity(\d+)", parts[1])}
         question = question.replace(CNN_GAP, GAP)
-        example = _example(path, path.stem, question, context, answer)
-        questions.append(Cloze(example, tuple(sorted(entities))))
-    return questions
+        example = _example(path.stem, question, context, answer)
+        if example:
+            questions.append(Cloze(example, tuple(sorted(entities))))
+    return _kept(questions, len(paths), directory)
 
 
 def read_books(path: str | os.PathLike[str]) -> list[Cloze]:
@@ -142,12 +145,13 @@ def read_books(path: str | os.PathLike[str]) -> list[Cloze]:
             an empty line ends it.
 
     Raises:
-        UserError: the file cannot be read or is not of that form.
+        UserError: the file cannot be read or is not of that form, or no answer is a
+            word of its context.
     """
     with reading_text(path):
         text = Path(path).read_text(encoding="utf-8")
-    questions = []
-    for number, block in enumerate(re.split(r"\n\s*\n", text.strip()), 1):
+    questions, blocks = [], re.split(r"\n\s*\n", text.strip())
+    for number, block in enumerate(blocks, 1):
         where = f"{path}: question {number}"
         lines = [line.partition(" ")[2] for line in block.split("\n")]
         fields = lines[-1].split("\t")
@@ -157,20 +161,33 @@ def read_books(path: str | os.PathLike[str]) -> list[Cloze]:
                 f"{GAP}, its answer and its candidates between tabs"
             )
         context = "\n".join(lines[:-1])
-        example = _example(where, f"book-{number}", fields[0], context, fields[1])
+        example = _example(f"book-{number}", fields[0], context, fields[1])
         candidates = set(fields[-1].split("|")) & set(tokenize(context))
-        questions.append(Cloze(example, tuple(sorted(candidates))))
-    return questions
+        if example:
+            questions.append(Cloze(example, tuple(sorted(candidates))))
+    return _kept(questions, len(blocks), path)
 
 
 def _example(
-    where: object, identifier: str, question: str, context: str, answer: str
-) -> Example:
-    """A question that was read; raises `UserError` where the answer is no token."""
+    identifier: str, question: str, context: str, answer: str
+) -> Example | None:
+    """A question that was read; `None` where the answer is no token of the context."""
     answer = answer.strip()
     if answer not in tokenize(context):
-        raise UserError(f"{where}: the answer {answer!r} is no word of the context")
+        return None
     return Example(identifier, question.strip(), context, (_first(context, answer),))
+
+
+def _kept(questions: list[Cloze], read: int, where: object) -> list[Cloze]:
+    """The questions; tells how many of those that were read are left out."""
+    if not questions:
+        raise UserError(f"{where}: no answer is a word of its context")
+    if left_out := read - len(questions):
+        log.info(
+            f"{where}: {left_out:,} questions left out, whose answers are no words of "
+            "their contexts"
+        )
+    return questions
 
 
 def _names(context: str, sentences: list[tuple[int, int]]) -> set[str]:

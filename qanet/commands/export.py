@@ -16,8 +16,8 @@ from qanet.errors import UserError
 FORMATS = {
     "saved_model": "TensorFlow SavedModel, strings in and answers out",
     "litert": "LiteRT files for devices, in single precision and with 8-bit weights",
-    "onnx": "directory that --model takes, read without TensorFlow and Keras (making it "
-    "needs the extra [onnx])",
+    "onnx": "directory that --model takes, read without TensorFlow and Keras (making "
+    "it needs the extra [onnx])",
 }
 
 

@@ -69,7 +69,7 @@ def is_name(source: str | os.PathLike) -> bool:
 
 def _has_tfds() -> bool:
     try:
-        import tensorflow  # noqa: F401
+        load_tensorflow()
         import tensorflow_datasets  # noqa: F401
     except ImportError:
         return False
@@ -77,10 +77,10 @@ def _has_tfds() -> bool:
 
 
 def _download(source: str, split: str) -> SquadFile:
-    import keras
-
     name, checksum = SQUAD_FILES[source, split]
     with _downloading(f"{source}: {SQUAD_URL}{name} could not be downloaded"):
+        import keras
+
         path = keras.utils.get_file(
             name,
             f"{SQUAD_URL}{name}",
@@ -96,7 +96,6 @@ def _load_tfds(source: str, split: str) -> SquadFile:
 
     name = TFDS_NAMES[source]
     with _downloading(f"{source}: tensorflow-datasets could not provide {name}"):
-        load_tensorflow()
         if is_quiet():
             tfds.disable_progress_bar()
         dataset = tfds.load(name, split=TFDS_SPLITS[split])

@@ -86,22 +86,26 @@ def check_files(config: Config, resume: bool = False) -> None:
 
     Args:
         config: the configuration.
-        resume: whether a run goes on, which has a copy of its language model.
+        resume: whether a run goes on, which has what it began with.
 
     Raises:
         UserError: one of them is missing.
     """
     data = config.data
     names = [data.train, data.dev, *data.augmented.values()]
-    files = [name for name in names if not is_name(name)] + [*config.vocabulary.vectors]
+    files = [name for name in names if not is_name(name)]
+    if not resume and not config.training.start_from:
+        files += config.vocabulary.vectors
     files += [config.training.teacher] if config.training.teacher else []
     for file in [data.packed] if data.packed else files:
         with reading_text(file), open(file, "rb"):
             pass
     model = config.model
+    if resume:
+        return
     if MODELS[model.name].load_pretrained and model.pretrained:
         check_sizes(model)
-    if contextual_of(model) and not resume:
+    if contextual_of(model):
         open_encoder(Path(model.contextual), model.contextual_layers)
 
 

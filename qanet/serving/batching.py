@@ -72,7 +72,12 @@ class Batcher:
         futures = [loop.create_future() for _ in items]
         self._waiting.extend(zip(items, futures, strict=True))
         self._news.set()
-        return await asyncio.gather(*futures)
+        try:
+            return await asyncio.gather(*futures)
+        finally:
+            # Where one has failed, nobody waits for the others.
+            for future in futures:
+                future.cancel()
 
     async def _run(self) -> None:
         wait = 0.0

@@ -23,7 +23,7 @@ class Limits:
         passages, questions: of a request.
         pairs: questions times passages of a request.
         question_tokens: the reader's tokens of a question.
-        tokens: the reader's tokens that a request has it read, see `tokens_to_read`; of
+        tokens: the reader's tokens that a request has it read, see `check_limits`; of
             English these are a million characters, a long novel.
         explained_tokens: the reader's tokens of a passage of which an answer is
             explained.
@@ -48,41 +48,34 @@ class Limits:
     seconds: int = 60
 
 
-def tokens_to_read(question: Question, encoder: TextEncoder) -> list[int]:
-    """What each question costs: its tokens and the passage's, for each passage.
-
-    They are the reader's own: a word may have a hundred pieces.
-    """
-    passages = sum(map(encoder.count, question.passages))
-    return [
-        passages + len(question.passages) * encoder.count(text)
-        for text in question.questions
-    ]
-
-
-def check_limits(
-    question: Question, tokens: int, limits: Limits, encoder: TextEncoder
-) -> None:
+def check_limits(question: Question, limits: Limits, encoder: TextEncoder) -> list[int]:
     """Refuses what asks for more than the limits with 422, naming the field.
 
     Args:
         question: the questions.
-        tokens: the sum of their `tokens_to_read`.
         limits: the limits.
-        encoder: the reader's, whose tokens a question's limit counts.
+        encoder: the reader's, whose own tokens are counted: a word may have a hundred
+            pieces.
+
+    Returns:
+        What each question costs: its tokens and the passage's, for each passage.
     """
     passages, questions = len(question.passages), len(question.questions)
     pairs = "questions times passages"
     _refuse_more("passages", passages, limits.passages)
     _refuse_more("questions", questions, limits.questions)
     _refuse_more(pairs, passages * questions, limits.pairs)
-    for number, text in enumerate(question.questions):
-        field = f"questions.{number}"
-        _refuse_more_tokens(field, text, limits.question_tokens, encoder)
-    _refuse_more(pairs, tokens, limits.tokens, f" {encoder.unit}")
     _refuse_more("top_k", question.top_k, limits.top_k)
     answer_tokens = question.max_answer_tokens or 1
     _refuse_more("max_answer_tokens", answer_tokens, limits.answer_tokens)
+    unit = f" {encoder.unit}"
+    lengths = [encoder.count(text) for text in question.questions]
+    for number, length in enumerate(lengths):
+        _refuse_more(f"questions.{number}", length, limits.question_tokens, unit)
+    of_passages = sum(map(encoder.count, question.passages))
+    costs = [of_passages + passages * length for length in lengths]
+    _refuse_more(pairs, sum(costs), limits.tokens, unit)
+    return costs
 
 
 def check_explained(asked: Asked, limits: Limits, encoder: TextEncoder) -> None:

@@ -14,7 +14,6 @@ from qanet.serving.limits import (
     check_explained,
     check_limits,
     in_time,
-    tokens_to_read,
 )
 from qanet.serving.messages import Asked, Explained, ModelInformation, Question
 
@@ -42,7 +41,7 @@ class Job(NamedTuple):
     Attributes:
         pair: the question and its passages.
         settings: answers to give, and tokens of an answer at most.
-        tokens: what it costs, see `tokens_to_read`.
+        tokens: what it costs, see `check_limits`.
     """
 
     pair: tuple[str, list[str]]
@@ -112,13 +111,11 @@ class ServedReader:
         Raises:
             HTTPException: more is asked than the limits allow, or it takes too long.
         """
-        encoder = self.reader.vocabulary
-        tokens = tokens_to_read(question, encoder)
-        check_limits(question, sum(tokens), self.limits, encoder)
+        costs = check_limits(question, self.limits, self.reader.vocabulary)
         settings = (question.top_k, question.max_answer_tokens)
         jobs = [
             Job((text, question.passages), settings, cost)
-            for text, cost in zip(question.questions, tokens, strict=True)
+            for text, cost in zip(question.questions, costs, strict=True)
         ]
         return await in_time(self._answering.submit(jobs), self.limits)
 

@@ -222,6 +222,12 @@ def test_a_download_from_the_authors_that_fails(without_tfds, monkeypatch):
     assert "\n" not in str(e.value)
 
 
+def test_without_keras_too_a_name_is_a_users_mistake(without_tfds, monkeypatch):
+    monkeypatch.setitem(sys.modules, "keras", None)
+    with pytest.raises(UserError, match=r"squad: .*keras.*give the path of a SQuAD"):
+        load_examples("squad", "dev")
+
+
 @pytest.mark.parametrize("split", ["train", "dev"])
 def test_a_path_is_read_whatever_the_split(tmp_path, split):
     path = tmp_path / "my.json"

@@ -205,6 +205,14 @@ def test_missing_files_are_found_before_anything_is_read(tmp_path):
     ):
         with pytest.raises(UserError, match=f"{absent}: cannot be read: No such file"):
             check_files(Config.model_validate(settings))
+    # Nobody reads the vectors and the encoder that a run has begun with.
+    vectors = {"data": data, "vocabulary": {"vectors": [absent]}}
+    check_files(Config.model_validate(vectors), resume=True)
+    check_files(Config.model_validate(vectors | {"training": {"start_from": "run"}}))
+    bert = {"data": data, "model": {"name": "bert", "pretrained": absent}}
+    check_files(Config.model_validate(bert), resume=True)
+    with pytest.raises(UserError, match=absent):
+        check_files(Config.model_validate(bert))
     # It takes the place of all others.
     settings = {"data": data | {"train": absent, "packed": str(there)}}
     check_files(Config.model_validate(settings))

@@ -3,6 +3,8 @@
 import asyncio
 import threading
 
+import pytest
+
 from qanet.serving.batching import Batcher
 
 
@@ -108,6 +110,18 @@ def test_a_failure_reaches_the_guilty_alone():
     assert (one, two, later) == ([2], [4], 10)
     assert isinstance(failed, ValueError)
     assert work.batches[:4] == [[1, -1, 2], [1], [-1], [2]]
+
+
+def test_the_other_items_of_a_client_that_was_told_of_a_failure_are_not_computed():
+    work = Doubler()
+
+    async def talk(batcher):
+        with pytest.raises(ValueError, match="negative"):
+            await batcher.submit([-1, 1, 2])
+        return await batcher.submit([5])
+
+    assert run(work, talk, batch_size=1) == [10]
+    assert work.batches in ([[-1], [5]], [[-1], [1], [5]])
 
 
 def test_after_a_failure_nobody_is_computed_for_who_went_away():
