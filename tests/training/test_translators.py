@@ -168,7 +168,8 @@ def test_a_training_that_was_stopped_goes_on_bit_for_bit(
     learned, pairs, tmp_path, monkeypatch
 ):
     run = TranslationRun(tmp_path / "run")
-    config = configured(pairs, "model.dropout=0.1")
+    steps = ("training.steps=20", "training.evaluate_every=10")
+    config = configured(pairs, *steps, "model.dropout=0.1")
     made, calls = translators._measurement, []
 
     def interrupted(*arguments):
