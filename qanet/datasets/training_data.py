@@ -100,9 +100,9 @@ def check_files(config: Config, resume: bool = False) -> None:
     for file in [data.packed] if data.packed else files:
         with reading_text(file), open(file, "rb"):
             pass
-    model = config.model
     if resume:
         return
+    model = config.model
     if MODELS[model.name].load_pretrained and model.pretrained:
         check_sizes(model)
     if contextual_of(model):

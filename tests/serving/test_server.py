@@ -14,20 +14,15 @@ import schemathesis
 from fastapi.testclient import TestClient
 from hypothesis import given, settings
 from made_apps import app_of, app_of_many
-from pydantic import ValidationError
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
-from starlette.exceptions import HTTPException
 
 from qanet.decoding import Answer
 from qanet.reader import Reader
-from qanet.serving import messages
 from qanet.serving.batching import Batcher
 from qanet.serving.explanation import Explainer
-from qanet.serving.limits import Limits, check_limits
-from qanet.serving.messages import Question
+from qanet.serving.limits import Limits
 from qanet.serving.served import Loaded
-from qanet.text.pieces import SPECIAL, WordPieces
 from qanet.text.tokenizer import token_spans
 from qanet.text.vocabulary import RESERVED, Vocabulary
 
@@ -179,32 +174,6 @@ def test_what_would_not_fit_into_memory_is_refused(trained_model, trained_reader
         explained = client.post("/v1/explain", json={"question": long, "passage": "a"})
     check_error(asked, 422, "invalid", "questions.1", "2000", "1000 words and signs")
     check_error(explained, 422, "invalid", "question", "2000")
-
-
-def test_a_question_costs_the_readers_own_tokens():
-    pieces = WordPieces([*SPECIAL, "a", "##a"])
-    question = Question(questions=["a", "aa"], passages=["a" * 99, "a a"])
-    # Of words there would be 5 for each.
-    assert check_limits(question, Limits(), pieces) == [103, 105]
-    with pytest.raises(HTTPException, match="208 is more than 207 word pieces"):
-        check_limits(question, Limits(tokens=207), pieces)
-
-
-def test_what_is_too_much_is_not_looked_at_text_by_text(monkeypatch):
-    question = Question(questions=["a"] * 100, passages=["a"])
-    with pytest.raises(HTTPException, match="questions: 100 is more than 64"):
-        check_limits(question, Limits(), encoder=None)
-    looked_at = []
-    monkeypatch.setattr(
-        messages, "count_tokens", lambda text: looked_at.append(text) or 1
-    )
-    with pytest.raises(ValidationError, match="at most 1000 items"):
-        Question(questions=["a"] * 20_000, passages=["a"])
-    assert len(looked_at) < 1100
-    # One mistake of each list is kept, not one of each text.
-    with pytest.raises(ValidationError) as error:
-        Question(questions=[1] * 999, passages=[1] * 999)
-    assert error.value.error_count() == 2
 
 
 def test_where_shapes_are_compiled_few_are_read(trained_model, monkeypatch):

@@ -1,0 +1,36 @@
+"""Tests of qanet.serving.limits and of the hard bounds of messages."""
+
+import pytest
+from pydantic import ValidationError
+from starlette.exceptions import HTTPException
+
+from qanet.serving import messages
+from qanet.serving.limits import Limits, check_limits
+from qanet.serving.messages import Question
+from qanet.text.pieces import SPECIAL, WordPieces
+
+
+def test_a_question_costs_the_readers_own_tokens():
+    pieces = WordPieces([*SPECIAL, "a", "##a"])
+    question = Question(questions=["a", "aa"], passages=["a" * 99, "a a"])
+    # Of words there would be 5 for each.
+    assert check_limits(question, Limits(), pieces) == [103, 105]
+    with pytest.raises(HTTPException, match="208 is more than 207 word pieces"):
+        check_limits(question, Limits(tokens=207), pieces)
+
+
+def test_what_is_too_much_is_not_looked_at_text_by_text(monkeypatch):
+    question = Question(questions=["a"] * 100, passages=["a"])
+    with pytest.raises(HTTPException, match="questions: 100 is more than 64"):
+        check_limits(question, Limits(), encoder=None)
+    looked_at = []
+    monkeypatch.setattr(
+        messages, "count_tokens", lambda text: looked_at.append(text) or 1
+    )
+    with pytest.raises(ValidationError, match="at most 1000 items"):
+        Question(questions=["a"] * 20_000, passages=["a"])
+    assert len(looked_at) < 1100
+    # One mistake of each list is kept, not one of each text.
+    with pytest.raises(ValidationError) as error:
+        Question(questions=[1] * 999, passages=[1] * 999)
+    assert error.value.error_count() == 2
