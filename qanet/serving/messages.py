@@ -2,7 +2,14 @@
 
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    FailFast,
+    Field,
+    model_validator,
+)
 
 from qanet.text.tokenizer import count_tokens
 
@@ -26,10 +33,24 @@ Name = Annotated[
 ]
 
 
-class Question(BaseModel):
-    """Questions, each of which is asked of all the passages."""
+class _Request(BaseModel):
+    """What is asked has these fields and no others."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_unknown_field(cls, body: object) -> object:
+        """Leaves one unknown field to be refused, instead of an error for each."""
+        if not isinstance(body, dict):
+            return body
+        unknown = next((name for name in body if name not in cls.model_fields), None)
+        kept = {*cls.model_fields, unknown}
+        return {name: value for name, value in body.items() if name in kept}
+
+
+class Question(_Request):
+    """Questions, each of which is asked of all the passages."""
 
     questions: Texts = Field(examples=[["Who opened the museum?"]])
     passages: Texts = Field(examples=[["Anna Kov opened the museum in 1984."]])
@@ -40,10 +61,8 @@ class Question(BaseModel):
     model: Name = None
 
 
-class Asked(BaseModel):
+class Asked(_Request):
     """A question on a passage."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     question: Text = Field(examples=["Who opened the museum?"])
     passage: Text = Field(examples=["Anna Kov opened the museum in 1984."])

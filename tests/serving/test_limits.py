@@ -6,7 +6,7 @@ from starlette.exceptions import HTTPException
 
 from qanet.serving import messages
 from qanet.serving.limits import Limits, check_limits
-from qanet.serving.messages import Question
+from qanet.serving.messages import Asked, Question
 from qanet.text.pieces import SPECIAL, WordPieces
 
 
@@ -34,3 +34,19 @@ def test_what_is_too_much_is_not_looked_at_text_by_text(monkeypatch):
     with pytest.raises(ValidationError) as error:
         Question(questions=[1] * 999, passages=[1] * 999)
     assert error.value.error_count() == 2
+
+
+@pytest.mark.parametrize("message", [Question, Asked])
+def test_of_unknown_fields_the_first_is_told(message):
+    known = {"question": "a", "passage": "a", "questions": ["a"], "passages": ["a"]}
+    fields = {name: known[name] for name in known if name in message.model_fields}
+    message.model_validate(fields)
+    unknown = {f"unknown{number}": 0 for number in range(1000)}
+    with pytest.raises(ValidationError) as caught:
+        message.model_validate(fields | unknown)
+    (error,) = caught.value.errors()
+    assert (error["loc"], error["type"]) == (("unknown0",), "extra_forbidden")
+    for other in (None, [], "a", 1):
+        with pytest.raises(ValidationError) as caught:
+            message.model_validate(other)
+        assert caught.value.errors()[0]["loc"] == ()
