@@ -40,9 +40,10 @@ class DataConfig(Section):
     """What the model gets to see.
 
     Attributes:
-        train, dev: a SQuAD v1.1 or v2.0 file each, or `squad` for SQuAD 1.1 and
+        train: the training set: a SQuAD v1.1 or v2.0 file, or `squad` for SQuAD 1.1 or
             `squad_v2` for SQuAD 2.0, downloaded once, or `sample` for the small data
             set that is part of the package.
+        dev: the development set, given like `train`.
         augmented: further training sets by name, such as the paraphrases that
             `python -m qanet augment` makes.
         mix: how often each training set is drawn from; `original` is `train`. An epoch
@@ -112,8 +113,9 @@ class LearningConfig(Section):
             included (`linear`), or keep it and let it fall to zero on a straight line
             over the last quarter of the steps (`trapezoid`).
         optimizer: `adam`, `adamw`, `adamax` or `adadelta`.
-        beta_1, beta_2, epsilon: the optimizer's constants; `beta_2` is also Adadelta's
-            decay (rho).
+        beta_1: decay of Adam's first moment.
+        beta_2: decay of Adam's second moment, or of Adadelta's averages (rho).
+        epsilon: what the optimizer adds to the root it divides by.
         weight_decay: decay of the matrices under `adamw`, as a part of the rate
             (Loshchilov and Hutter, 2019).
         clip_norm: upper bound of the gradient's global norm.
@@ -151,7 +153,8 @@ class TrainingConfig(LearningConfig):
     Attributes:
         batch_size: questions in a step.
         label_noise: probability that an answer whose words stand several times in its
-            context was marked at a wrong place; the loss allows for it.
+            context was marked at a wrong place; the targets are corrected for it, see
+            `docs/recipe.md`.
         start_from: run directory whose best weights are the first ones, and whose
             vocabulary is taken; `model` must describe the same layers.
         teacher: soft targets to learn from beside the marked answers, a file that

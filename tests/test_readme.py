@@ -87,7 +87,8 @@ def test_every_extra_that_is_named_exists():
     extras = SETUP["options.extras_require"]
     texts = [path.read_text(encoding="utf-8") for path in DOCUMENTS]
     texts += [path.read_text(encoding="utf-8") for path in ROOT.rglob("qanet/**/*.py")]
-    named = set(re.findall(r"qanet\[([a-z0-9]+)\]", "\n".join(texts)))
+    found = re.findall(r"(?:qanet|'\.)\[([a-z0-9,]+)\]", "\n".join(texts))
+    named = set(",".join(found).split(","))
     assert {"onnx", "plot", "serve", "tensorboard"} <= named <= set(extras)
     # What the examples import.
     assert "onnxruntime" in extras["onnx"]

@@ -44,7 +44,7 @@ def add_parser(commands) -> None:
         metavar="FILE",
         help="the passage, a text file in UTF-8; - reads standard input",
     )
-    parser.add_argument("--question", metavar="TEXT")
+    parser.add_argument("--question", metavar="TEXT", help="the question")
     parser.add_argument(
         "--input",
         metavar="FILE.jsonl",
@@ -57,7 +57,7 @@ def add_parser(commands) -> None:
         default="-",
         metavar="FILE.jsonl",
         help="where the answers to --input go, a line each; the same command goes on "
-        "with what an interrupted one has done (default: standard output)",
+        "where it was interrupted (default: standard output)",
     )
     parser.add_argument(
         "--top-k", type=positive, default=1, metavar="K", help="number of answers"

@@ -12,7 +12,7 @@ def add_parser(commands) -> None:
     """Adds the command."""
     parser = commands.add_parser(
         "augment",
-        help="tell a data set in other words, by translating it there and back",
+        help="paraphrase a data set by back-translation",
         description="Translates every context of a SQuAD file into another language "
         "and back, finds the answers in the new words and writes another SQuAD file. "
         "A run that was stopped goes on where it was when it is started again, "

@@ -33,8 +33,19 @@ def add_parser(commands) -> None:
         "  python -m qanet export --model runs/qanet-tiny --format saved_model \\\n"
         "      --output reader/1",
     )
-    parser.add_argument("--model", type=Path, required=True, metavar="RUN_DIR")
-    parser.add_argument("--format", choices=FORMATS, default="saved_model")
+    parser.add_argument(
+        "--model",
+        type=Path,
+        required=True,
+        metavar="RUN_DIR",
+        help="directory that train.py made",
+    )
+    parser.add_argument(
+        "--format",
+        choices=FORMATS,
+        default="saved_model",
+        help="what is written, see above (default: %(default)s)",
+    )
     parser.add_argument(
         "--output", type=Path, required=True, metavar="DIR", help="directory to make"
     )
@@ -43,8 +54,8 @@ def add_parser(commands) -> None:
         type=int,
         choices=(16, 8, 4),
         default=16,
-        help="of each number of the table of words, in ONNX; with 8 or 4 QANet's "
-        "weights have 16 in the place of 32 (default: %(default)s)",
+        help="bits of each number of the table of words, in ONNX; 8 and 4 also store "
+        "QANet's weights in 16 bits (default: %(default)s)",
     )
     parser.add_argument(
         "--card",

@@ -41,7 +41,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **settings):
         super().__init__(formatter_class=_Formatter, **settings)
-        group = self.add_argument_group("what is printed")
+        group = self.add_argument_group("output")
         level = group.add_mutually_exclusive_group()
         # Suppressed, or a command's default would overrule what stands before it.
         level.add_argument(

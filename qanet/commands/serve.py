@@ -34,9 +34,9 @@ def add_parser(commands) -> None:
         nargs="+",
         default=[],
         metavar="[NAME=]DIR",
-        help="directory that train.py made, or an ONNX export; of several, requests "
-        "name one, by default the first; without NAME it is called as its directory "
-        "(default: the reader that is part of the package)",
+        help="directory that train.py made, or an ONNX export; of several readers a "
+        "request names one, by default the first; without NAME a reader is called as "
+        "its directory (default: the reader that is part of the package)",
     )
     parser.add_argument(
         "--host",

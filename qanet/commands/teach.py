@@ -12,11 +12,11 @@ def add_parser(commands) -> None:
     """Adds the command."""
     parser = commands.add_parser(
         "teach",
-        help="write what a reader says of a training set, for others to learn from",
+        help="write a reader's logits on a training set, for knowledge distillation",
         description="Reads a training set with a trained reader, or with several, "
-        "whose probabilities are averaged, and writes what they say of every token as "
-        "start and end. A reader of any kind is then trained with that file as its "
-        "teacher. The same command goes on with what an interrupted one has done.",
+        "whose probabilities are averaged, and writes the start and end logits of "
+        "every token. A reader of any kind is then trained with that file as its "
+        "teacher. The same command goes on where it was interrupted.",
         epilog="example:\n"
         "  python -m qanet teach --model runs/bert-6 --train train-v1.1.json \\\n"
         "      --output teacher.npz\n"

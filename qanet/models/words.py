@@ -73,13 +73,14 @@ class WordReaderConfig(Section):
         character_width: size of a character vector; 0 leaves the characters out of a
             word's vector.
         character_filters: size of a word's character feature; 0 takes the maximum of
-            the character vectors without a convolution, as the paper's text says.
+            the character vectors without a convolution, as the QANet paper's text says.
         character_kernel: characters that a filter sees.
         highway_layers: layers of the highway network.
         highway_before_projection: run the highway network at the width of the joined
-            embeddings, as the paper does, instead of at the model's width.
+            embeddings, as the QANet paper does, instead of at the model's width.
         embedding_norm: normalise each word's embedding before the encoder.
-        word_dropout, character_dropout: dropout rates of the embeddings.
+        word_dropout: dropout rate of the word vectors.
+        character_dropout: dropout rate of the character vectors.
         embedding_dropout: what these rates drop: single `elements` of the vectors, or
             whole `types`, a word or a character at all its places in the batch.
         dropout: dropout rate of every sub-layer.
@@ -87,8 +88,8 @@ class WordReaderConfig(Section):
             each word's (Peters et al., 2018): a public BERT model, or an ELMo model
             with its `options.json` and `weights.hdf5`.
         contextual_layers: how many of its last layers are mixed.
-        question_match: also tell the encoder of each word whether the other text has
-            it, and how often its own has (`qanet.layers.text_match`).
+        question_match: add to each word's embedding whether the other text has the
+            word too, and how frequent it is in its own (`qanet.layers.text_match`).
     """
 
     width: Size = 128

@@ -20,7 +20,7 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
         from sentencex import get_sentence_boundaries
     except ImportError:
         raise UserError(
-            "splitting sentences needs sentencex: pip install 'qanet[augment]'"
+            "splitting sentences needs sentencex: pip install sentencex"
         ) from None
     # The library fails at white space that takes several bytes, such as U+2028.
     plain = "".join(
