@@ -59,16 +59,14 @@ def remove_parts(directory: Path) -> None:
 
 
 @contextlib.contextmanager
-def held(directory: Path) -> Iterator[None]:
-    """Holds a directory, so that no other process can hold it meanwhile.
+def held(path: Path) -> Iterator[None]:
+    """Holds a file or directory, so that no other process can hold it meanwhile.
 
     It is let go when the process ends, however that ends. Holds nothing on Windows and
     on file systems without locks.
 
-    Args:
-        directory: it is made if need be.
-
     Raises:
+        OSError: it cannot be opened.
         UserError: another process holds it.
     """
     try:
@@ -76,14 +74,13 @@ def held(directory: Path) -> Iterator[None]:
     except ModuleNotFoundError:  # Windows
         yield
         return
-    directory.mkdir(parents=True, exist_ok=True)
-    handle = os.open(directory, os.O_RDONLY)
+    handle = os.open(path, os.O_RDONLY)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UserError(
-                f"{directory}: another process is at work there; let it end, or stop it"
+                f"{path}: another process is at work there; let it end, or stop it"
             ) from None
         except OSError:
             pass  # No locks here.

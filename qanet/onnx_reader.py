@@ -20,6 +20,8 @@ from qanet.run import DEFAULT_THRESHOLD, Run
 from qanet.settings import configure
 from qanet.text.encoders import ENCODERS, TextEncoder
 from qanet.text.folded import SCALES_FILE, TABLE_FILE, FoldedTable, FoldedVocabulary
+from qanet.text.pieces import PIECES_FILE
+from qanet.text.vocabulary import WORDS_FILE
 
 READER_FILE, NETWORK_FILE = "reader.json", "model.onnx"
 # The network that makes columns of a word alone; of readers of words.
@@ -128,10 +130,12 @@ def _of_words(word_side: "_Network", columns: Mapping[str, np.ndarray]):
 def reader_files(directory: Path) -> list[Path]:
     """The files that tell a reader from others, of an export or of a run."""
     if is_export(directory):
-        names = (READER_FILE, NETWORK_FILE, WORD_FILE, TABLE_FILE, SCALES_FILE)
+        networks = (READER_FILE, NETWORK_FILE, WORD_FILE, TABLE_FILE, SCALES_FILE)
+        names = (*networks, WORDS_FILE, PIECES_FILE)
         return [directory / name for name in names if (directory / name).exists()]
     run = Run(directory)
-    files = [run.config_path, run.weights_path]
+    words = run.vocabulary_directory.rglob("*")
+    files = [run.config_path, run.weights_path, *sorted(filter(Path.is_file, words))]
     if run.no_answer_path.exists():
         files.append(run.no_answer_path)
     return files

@@ -62,7 +62,7 @@ def parse_row(number: int, line: bytes) -> Row:
     try:
         # A file may begin with a byte order mark.
         values = json.loads(line.decode("utf-8-sig"))
-        json.dumps(values, ensure_ascii=False).encode("utf-8")
+        json.dumps(values, ensure_ascii=False, allow_nan=False).encode("utf-8")
     except UnicodeDecodeError:
         return Row(number, error="is not UTF-8")
     except UnicodeEncodeError:

@@ -328,6 +328,7 @@ class Reader:
                 both = np.stack(both, axis=1)
                 if self.config.data.no_answer:
                     both, no_answer[items] = split_no_answer(both)
+                    _check_finite(no_answer[items])
                 for item, of_item in zip(items, both, strict=True):
                     logits[item][:] = of_item[:, : windows.lengths[item]]
                     _check_finite(logits[item])

@@ -131,10 +131,19 @@ def _override(values: dict[str, Any], override: str) -> None:
     values[parts[-1]] = value
 
 
+class _Loader(yaml.SafeLoader):
+    """Reads YAML without aliases, by which a few bytes become millions of values."""
+
+    def compose_node(self, parent, index):
+        if self.check_event(yaml.AliasEvent):
+            raise ValueError("aliases are not read")
+        return super().compose_node(parent, index)
+
+
 def _parse(text: str) -> Any:
     """What a YAML text stands for; raises `ValueError` where it is none."""
     try:
-        return yaml.safe_load(text)
+        return yaml.load(text, _Loader)
     # Besides its own errors nearly anything, from what makes values of the text.
     except Exception as error:
         raise ValueError(str(error)) from None

@@ -455,6 +455,7 @@ def test_a_configuration_does_not_change():
         b'{"colour": 1}',
         b'{"training": null}',
         b'{"training": {"steps": 2024-13-01}}',
+        b'{"data": &data {"train": a}, "vocabulary": *data}',
     ],
 )
 def test_a_damaged_file_is_one_line_with_its_name(tmp_path, content):
@@ -481,7 +482,9 @@ def test_a_text_that_no_file_could_hold(text):
 
 
 def test_values_that_are_nested_without_end():
-    assert "data.augmented is nested too deeply" in refusal("data.augmented=&a [*a]")
+    nested = "[" * 30 + "]" * 30
+    assert "data.augmented is nested too deeply" in refusal(f"data.augmented={nested}")
+    assert "is not a value" in refusal("data.augmented=&a [*a]")
 
 
 def test_a_long_value_is_not_shown_whole():

@@ -122,6 +122,7 @@ def test_parts_of_a_killed_process_are_removed(tmp_path, monkeypatch):
 @pytest.mark.skipif(os.name != "posix", reason="there are no such locks")
 def test_a_directory_is_held_by_one_at_a_time(tmp_path):
     directory = tmp_path / "run"
+    directory.mkdir()
     with held(directory):
         refused = pytest.raises(UserError, match="run: another process is at work")
         with refused, held(directory):

@@ -42,6 +42,8 @@ def test_a_row_is_a_question_and_a_context():
         (rb'{"question": "Who \ud800?", "context": "c"}', "half a surrogate pair"),
         (b"{", "is not JSON"),
         (b"[" * 100_000, "is not JSON"),
+        (b'{"id": NaN, "question": "q", "context": "c"}', "is not JSON"),
+        (b'{"id": 1e999, "question": "q", "context": "c"}', "is not JSON"),
         (b"[]", "is no object"),
         (line(question=None), 'has no "question"'),
         (line(question=["a"]), 'has no "question"'),

@@ -389,6 +389,20 @@ def test_no_answer_has_its_share_of_the_probability(word_reader):
     assert np.log(none.score / spans[0].score) == pytest.approx(-10 - sums[0] - shift)
 
 
+def test_a_logit_of_no_answer_that_is_no_number():
+    reader = doubting_reader()
+    predict = reader.predict
+
+    def broken(inputs):
+        outputs = {name: np.array(value) for name, value in predict(inputs).items()}
+        outputs["end_logits"][:, 0] = np.nan
+        return outputs
+
+    reader.predict = broken
+    with pytest.raises(UserError, match="no finite number"):
+        reader.answer(QUESTION, "Zoë lives in Rome.")
+
+
 def sums_of_exponentials(context):
     """The sum of exp(start + end) over all spans of a short context."""
     features = build_features([Example("q", QUESTION, context, ())])

@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import json
+import re
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -22,6 +23,9 @@ from qanet.commands.options import (
 from qanet.console import is_verbose, log, progress_bar, say
 from qanet.errors import UserError, reading_text
 from qanet.shipped import shipped_reader
+
+# Characters that a terminal obeys.
+CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
 def add_parser(commands) -> None:
@@ -99,7 +103,7 @@ def _answer_one(options: argparse.Namespace) -> None:
             say(json.dumps(record, ensure_ascii=False))
         else:
             # One line an answer, also where it runs over a line break.
-            text = " ".join(answer.text.split()) or NO_ANSWER
+            text = " ".join(CONTROLS.sub(" ", answer.text).split()) or NO_ANSWER
             say(f"{answer.score:6.1%}  {text}")
 
 
@@ -108,10 +112,7 @@ def _answer_many(options: argparse.Namespace) -> None:
         raise UserError("--input brings its questions; leave out the other one")
     output = None if options.output == "-" else Path(options.output)
     if output:
-        if output.exists():
-            raise UserError(
-                f"--output {output}: is there already; remove it or give another"
-            )
+        _refuse_existing(output)
         check_file(output)
     options.model = options.model or shipped_reader()
     check_reader(options.model)
@@ -129,35 +130,53 @@ def _answer_many(options: argparse.Namespace) -> None:
 
 def _answer_into(options: argparse.Namespace, source: BinaryIO, output: Path) -> None:
     """Answers into a file, which is there when all is done."""
-    from qanet.files import write_text
+    from qanet.files import held, write_text
     from qanet.question_file import key_of, rows_done, write_answers
 
     part = output.with_name(f"{output.name}.part")
     key_path = output.with_name(f"{output.name}.key")
     # What other programs ask is not asked again.
     key = ""
-    if options.input != "-":
+    if not _is_stream(options.input):
         key = key_of(options.model, options.top_k, Path(options.input))
     if part.exists() and (not key or _read_key(key_path) != key):
         raise UserError(
             f"{part}: has answers of another reader, or to other questions; remove it"
         )
-    write_text(key_path, key)
-    done, bad = rows_done(part)
-    if done:
-        log.info("going on after row %d, with %s", done, part)
     try:
-        with part.open("ab") as file:
-            bad += _answer_rows(options, source, done, partial(write_answers, file))
-        part.replace(output)
+        part.parent.mkdir(parents=True, exist_ok=True)
+        part.touch()
+        with held(part):
+            _refuse_existing(output)  # Another process may have finished it.
+            write_text(key_path, key)
+            try:
+                done, bad = rows_done(part)
+                if done:
+                    log.info("going on after row %d, with %s", done, part)
+                with part.open("ab") as file:
+                    write = partial(write_answers, file)
+                    bad += _answer_rows(options, source, done, write)
+                part.replace(output)
+            finally:
+                # Where there is nothing to go on with.
+                if not (part.exists() and part.stat().st_size):
+                    part.unlink(missing_ok=True)
+                    key_path.unlink(missing_ok=True)
     except OSError as error:
         raise UserError(f"{part}: cannot be written: {error.strerror}") from None
-    finally:
-        # Where there is nothing to go on with.
-        if not (part.exists() and part.stat().st_size):
-            part.unlink(missing_ok=True)
-            key_path.unlink(missing_ok=True)
     _refuse_bad(options, bad)
+
+
+def _is_stream(name: str) -> bool:
+    """Whether an input is read once, as it comes: standard input, or another pipe."""
+    return name == "-" or not Path(name).is_file()
+
+
+def _refuse_existing(output: Path) -> None:
+    if output.exists():
+        raise UserError(
+            f"--output {output}: is there already; remove it or give another"
+        )
 
 
 def _read_key(path: Path) -> str | None:
@@ -193,7 +212,7 @@ def _answer_rows(
 
     rows = read_rows(islice(lines_of(source), done, None), done + 1)
     # A program that asks may wait for each answer before it asks on.
-    together = 1 if options.input == "-" else TOGETHER
+    together = 1 if _is_stream(options.input) else TOGETHER
     reader = _load(options.model)
     bad = []
     with progress_bar(unit="row", disable=not _is_told()) as bar:

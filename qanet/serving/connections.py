@@ -7,6 +7,7 @@ ends with the first byte, and its `timeout_graceful_shutdown` waits for all alik
 
 import asyncio
 
+import h11
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -33,10 +34,11 @@ class Connection(H11Protocol):
     """HTTP/1.1 as uvicorn speaks it, to clients that send and take in time."""
 
     # For the head of the first request; after each answer for taking it and for the
-    # head of the next.
+    # head of the next; and for taking what waits to be sent.
     SECONDS = 10.0
 
     _deadline: asyncio.TimerHandle | None = None
+    _taking: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport):
         super().connection_made(transport)
@@ -47,9 +49,20 @@ class Connection(H11Protocol):
         super().on_response_complete()
 
     def connection_lost(self, error):
-        # It would keep the last request.
+        # They would keep the last request.
         self._deadline.cancel()
+        if self._taking:
+            self._taking.cancel()
         super().connection_lost(error)
+
+    def pause_writing(self):
+        super().pause_writing()
+        # An application waits without end to send what nobody takes.
+        self._taking = self.loop.call_later(self.SECONDS, self.transport.abort)
+
+    def resume_writing(self):
+        self._taking.cancel()
+        super().resume_writing()
 
     def shutdown(self):
         super().shutdown()
@@ -60,10 +73,10 @@ class Connection(H11Protocol):
     def send_400_response(self, msg):
         answering = self.cycle and not self.cycle.response_complete
         if answering:
-            # What is wrong is the body of its request, which gets no second answer.
             self.cycle.disconnected = True
             self.cycle.message_event.set()
-        if answering and self.cycle.response_started:
+        # What is wrong is the body of a request, which gets no second answer.
+        if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             self.transport.close()
         else:
             super().send_400_response(msg)

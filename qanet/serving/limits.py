@@ -68,29 +68,41 @@ def check_limits(question: Question, limits: Limits, encoder: TextEncoder) -> li
     _refuse_more("top_k", question.top_k, limits.top_k)
     answer_tokens = question.max_answer_tokens or 1
     _refuse_more("max_answer_tokens", answer_tokens, limits.answer_tokens)
-    unit = f" {encoder.unit}"
-    lengths = [encoder.count(text) for text in question.questions]
-    for number, length in enumerate(lengths):
-        _refuse_more(f"questions.{number}", length, limits.question_tokens, unit)
-    of_passages = sum(map(encoder.count, question.passages))
+    lengths = [
+        _count(f"questions.{number}", text, limits.question_tokens, encoder)
+        for number, text in enumerate(question.questions)
+    ]
+    of_passages = 0
+    for text in question.passages:
+        of_passages += encoder.count(text, limits.tokens - of_passages)
     costs = [of_passages + passages * length for length in lengths]
-    _refuse_more(pairs, sum(costs), limits.tokens, unit)
+    if sum(costs) > limits.tokens:
+        raise _too_many_tokens(pairs, limits.tokens, encoder)
     return costs
 
 
 def check_explained(asked: Asked, limits: Limits, encoder: TextEncoder) -> None:
     """Refuses a question or a passage that is too long to be explained with 422."""
-    _refuse_more_tokens("question", asked.question, limits.question_tokens, encoder)
-    _refuse_more_tokens("passage", asked.passage, limits.explained_tokens, encoder)
+    _count("question", asked.question, limits.question_tokens, encoder)
+    _count("passage", asked.passage, limits.explained_tokens, encoder)
 
 
-def _refuse_more_tokens(field: str, text: str, most: int, encoder: TextEncoder) -> None:
-    _refuse_more(field, encoder.count(text), most, f" {encoder.unit}")
+def _count(field: str, text: str, most: int, encoder: TextEncoder) -> int:
+    """The tokens of a text that may have so many."""
+    count = encoder.count(text, most)
+    if count > most:
+        raise _too_many_tokens(field, most, encoder)
+    return count
 
 
-def _refuse_more(field: str, value: int, most: int, unit: str = "") -> None:
+def _too_many_tokens(field: str, most: int, encoder: TextEncoder) -> HTTPException:
+    # They were not counted to the end.
+    return HTTPException(422, f"{field}: more than {most} {encoder.unit}")
+
+
+def _refuse_more(field: str, value: int, most: int) -> None:
     if value > most:
-        raise HTTPException(422, f"{field}: {value} is more than {most}{unit}")
+        raise HTTPException(422, f"{field}: {value} is more than {most}")
 
 
 async def in_time(results: Awaitable[list], limits: Limits) -> list:

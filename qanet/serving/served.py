@@ -1,5 +1,6 @@
 """One reader at work: what clients ask of it, checked and joined into batches."""
 
+import asyncio
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -111,7 +112,10 @@ class ServedReader:
         Raises:
             HTTPException: more is asked than the limits allow, or it takes too long.
         """
-        costs = check_limits(question, self.limits, self.reader.vocabulary)
+        # In a thread: the word pieces of 2 MB take seconds to count.
+        costs = await asyncio.to_thread(
+            check_limits, question, self.limits, self.reader.vocabulary
+        )
         settings = (question.top_k, question.max_answer_tokens)
         jobs = [
             Job((text, question.passages), settings, cost)
@@ -127,7 +131,9 @@ class ServedReader:
         """
         if not self.explainer:
             return None
-        check_explained(asked, self.limits, self.reader.vocabulary)
+        await asyncio.to_thread(
+            check_explained, asked, self.limits, self.reader.vocabulary
+        )
         job = self._explaining.submit([(asked.question, asked.passage)])
         (explanation,) = await in_time(job, self.limits)
         return Explained(**vars(explanation))

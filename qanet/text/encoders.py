@@ -34,8 +34,8 @@ class TextEncoder(Protocol):
     def tokens(self, text: str) -> tuple[list[str], list[tuple[int, int]]]:
         """The tokens of a text, and where they stand, in code points."""
 
-    def count(self, text: str) -> int:
-        """How many tokens a text has."""
+    def count(self, text: str, most: int | None = None) -> int:
+        """How many tokens a text has; some number above `most` where there are more."""
 
     def table(self, tokens: Sequence[str]) -> dict[str, np.ndarray]:
         """Columns of int32 `(tokens, ...)`; the first token is padding, all 0."""

@@ -101,8 +101,8 @@ class Vocabulary:
         """The words of a text, and where they stand; not only those with a vector."""
         return words_of(text)
 
-    def count(self, text: str) -> int:
-        """How many words a text has."""
+    def count(self, text: str, most: int | None = None) -> int:
+        """How many words a text has, which is so fast that `most` does not matter."""
         return count_tokens(text)
 
     def row(self, word: str) -> int:

@@ -91,6 +91,7 @@ class Loop:
         figure, name = self.task.headline
         with contextlib.ExitStack() as stack:
             if self.is_chief:
+                self.run.directory.mkdir(parents=True, exist_ok=True)
                 stack.enter_context(held(self.run.directory))
             bar = stack.enter_context(
                 progress_bar(

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import sys
+import threading
 
 import pytest
 
@@ -36,6 +37,16 @@ def test_an_answer_over_a_line_break_is_one_line(
     output = answer(capsys, "--context-file", path, "--top-k", 20)
     assert "Bo Rome" in output
     assert all("%" in line for line in output.splitlines())
+
+
+def test_a_terminal_is_sent_no_commands(loaded, tmp_path, capsys):
+    path = tmp_path / "context.txt"
+    path.write_text("Zoë\x1b]0;title\x07\x9b2J lives in São\u200d Paulo.")
+    output = answer(capsys, "--context-file", path, "--top-k", 1000)
+    assert "title" in output
+    # A joiner belongs to a word.
+    assert "São\u200d" in output
+    assert {c for c in output if not c.isprintable()} == {"\n", "\u200d"}
 
 
 def test_no_answer_is_said_in_words(loaded, tmp_path, capsys):
@@ -200,6 +211,36 @@ def test_questions_are_answered_as_they_come(loaded, questions, monkeypatch, cap
     monkeypatch.setattr(sys, "stdin", piped)
     many("--input", "-")
     assert len(capsys.readouterr().out.splitlines()) == 3
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no such pipes")
+def test_questions_of_a_pipe_are_read_once(loaded, questions, tmp_path):
+    pipe, output = tmp_path / "pipe", tmp_path / "answers.jsonl"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=[questions.read_bytes()])
+    writer.start()
+    many("--input", pipe, "--output", output)
+    writer.join()
+    assert len(output.read_text("utf-8").splitlines()) == 3
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no such locks")
+def test_two_commands_do_not_write_the_same_file(
+    loaded, questions, tmp_path, monkeypatch, capsys
+):
+    output = tmp_path / "answers.jsonl"
+    answer_rows = question_file.answer_rows
+
+    def meanwhile(*arguments):
+        with pytest.raises(SystemExit):
+            many("--input", questions, "--output", output)
+        return answer_rows(*arguments)
+
+    monkeypatch.setattr(question_file, "answer_rows", meanwhile)
+    many("--input", questions, "--output", output)
+    assert "another process is at work" in capsys.readouterr().err
+    lines = [json.loads(line) for line in output.read_text("utf-8").splitlines()]
+    assert [line["row"] for line in lines] == [1, 2, 3]
 
 
 def test_bad_rows_are_told_and_the_others_answered(loaded, questions, tmp_path, capsys):

@@ -12,7 +12,7 @@ import pytest
 from made_apps import Ready, app_of
 
 from qanet.serving.connections import Connection
-from qanet.serving.limits import Limits
+from qanet.serving.limits import Gate, Limits
 
 ASKED = json.dumps({"questions": ["Who?"], "passages": ["Anna Kov in Rome."]})
 HEAD = (
@@ -152,6 +152,40 @@ def test_an_answer_that_nobody_takes_is_dropped(serving, connect, monkeypatch):
         connection = connect(place, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert lost.wait(60)
         assert len(received(connection)) < LARGE
+
+
+def test_an_answer_that_nobody_takes_keeps_nobody_out(serving, connect, monkeypatch):
+    """Not even where the next request is there already."""
+    lost = threading.Event()
+
+    class Noting(Connection):
+        SECONDS = 0.05
+
+        def connection_lost(self, error):
+            super().connection_lost(error)
+            lost.set()
+
+    async def talkative(scope, receive, send):
+        if scope["type"] == "http":
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": bytes(50_000_000)})
+
+    monkeypatch.setattr("qanet.serving.connections.Connection", Noting)
+    with serving(Gate(talkative, replace(Limits(), pending=1))) as (place, _):
+        connect(place, 2 * (HEAD + ASKED))
+        assert lost.wait(60)
+        assert status(place) == 200
+
+
+def test_what_follows_an_answer_may_be_no_body(serving, connect, caplog):
+    head = "GET / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with serving(app_with()) as (place, _):
+        connection = connect(place, f"{head}5\r\nhello\r\n")
+        assert connection.recv(2**20).startswith(b"HTTP/1.1 200")
+        connection.sendall(b"is no chunk\r\n")
+        assert b"HTTP/1.1" not in received(connection)
+        assert status(place) == 200
+    assert not [record for record in caplog.records if record.exc_info]
 
 
 # Of the second the body would not be waited for.

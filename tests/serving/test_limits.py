@@ -5,7 +5,7 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from qanet.serving import messages
-from qanet.serving.limits import Limits, check_limits
+from qanet.serving.limits import Limits, check_explained, check_limits
 from qanet.serving.messages import Asked, Question
 from qanet.text.pieces import SPECIAL, WordPieces
 
@@ -15,8 +15,27 @@ def test_a_question_costs_the_readers_own_tokens():
     question = Question(questions=["a", "aa"], passages=["a" * 99, "a a"])
     # Of words there would be 5 for each.
     assert check_limits(question, Limits(), pieces) == [103, 105]
-    with pytest.raises(HTTPException, match="208 is more than 207 word pieces"):
+    with pytest.raises(HTTPException, match="passages: more than 207 word pieces"):
         check_limits(question, Limits(tokens=207), pieces)
+    asked = Asked(question="aa", passage="a" * 99)
+    check_explained(asked, Limits(question_tokens=2, explained_tokens=99), pieces)
+    with pytest.raises(HTTPException, match="passage: more than 98 word pieces"):
+        check_explained(asked, Limits(explained_tokens=98), pieces)
+
+
+def test_what_is_far_too_long_is_not_counted_to_its_end(monkeypatch):
+    pieces, looked_at = WordPieces([*SPECIAL, "a"]), []
+
+    def noted(text):
+        looked_at.append(len(text))
+        return encode(text)
+
+    encode = pieces._encode
+    monkeypatch.setattr(pieces, "_encode", noted)
+    question = Question(questions=["a"], passages=["a " * 500_000] * 2)
+    with pytest.raises(HTTPException, match="more than 9000 word pieces"):
+        check_limits(question, Limits(tokens=9000), pieces)
+    assert sum(looked_at) < 30_000
 
 
 def test_what_is_too_much_is_not_looked_at_text_by_text(monkeypatch):

@@ -1,6 +1,7 @@
 """Tests of qanet.text.pieces."""
 
 import itertools
+import re
 import unicodedata
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from qanet.errors import UserError
+from qanet.text import pieces
 from qanet.text.pieces import SPECIAL, UNKNOWN, WordPieces
 
 LOWER = WordPieces(
@@ -19,10 +21,10 @@ CASED = WordPieces([*SPECIAL, "Zoe", "zo", "##e"])
 
 def split(text, vocabulary=LOWER):
     """Each piece with what it is of the text."""
-    pieces, spans = vocabulary.tokens(text)
+    found, spans = vocabulary.tokens(text)
     return [
         (piece, text[start:end])
-        for piece, (start, end) in zip(pieces, spans, strict=True)
+        for piece, (start, end) in zip(found, spans, strict=True)
     ]
 
 
@@ -67,6 +69,19 @@ def test_places_are_in_order_and_hold_what_they_stand_for(text):
     for place in left:
         category = unicodedata.category(text[place])
         assert category[0] in "ZC" or category == "Mn"
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text("zoelivs 東.\n\x1c", max_size=40))
+def test_pieces_are_counted_in_parts_cut_at_white_space(text):
+    count = len(LOWER.tokens(text)[0])
+    assert LOWER.count(text) == count
+    longest = max(map(len, re.split("[ \n]", text)))
+    pattern = pieces.PARTS.pattern.replace("4096", str(longest + 1))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pieces, "PARTS", re.compile(pattern))
+        assert LOWER.count(text) == count
+        assert (LOWER.count(text, 3) > 3) == (count > 3)
 
 
 def test_the_column_has_each_piece_s_number():

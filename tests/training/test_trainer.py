@@ -109,6 +109,7 @@ def test_history_has_a_row_for_each_evaluation(trainer):
 @pytest.mark.skipif(os.name != "posix", reason="there are no such locks")
 def test_two_trainings_in_one_directory_are_kept_apart(trainer):
     directory = trainer.loop.run.directory
+    directory.mkdir()
     with held(directory), pytest.raises(UserError, match="another process"):
         trainer.loop.fit()
     assert not any(directory.iterdir())

@@ -93,7 +93,8 @@ function showWords(passage, answer, why) {
     const nodes = [];
     let last = start;
     (why ? why.passage_tokens : []).forEach((span, i) => {
-      if (!isIn(span, { start, end })) return;
+      // Word pieces may share a character, which is shown once.
+      if (!isIn(span, { start, end }) || span[0] < last) return;
       const word = element("span", passage.at(span));
       // A square root, so that small probabilities can be told from none.
       word.style.setProperty("--start", Math.sqrt(why.start[i]));
