@@ -74,6 +74,11 @@ class Ensemble(Reader):
                 sums[place] += log_totals(logits) / len(self.readers)
         return [self._as_logits(*both) for both in zip(total, sums, strict=True)]
 
+    def check_questions(self, examples: Sequence[Example]) -> None:
+        """See `Reader.check_questions`."""
+        for reader in self.readers:
+            reader.check_questions(examples)
+
     def _as_logits(self, mean: np.ndarray, sums: np.ndarray) -> ContextLogits:
         logits = np.log(mean + SMALLEST) + sums[:, None]
         if not self.config.data.no_answer:

@@ -34,7 +34,7 @@ from qanet.text.pieces import PIECES_FILE, WordPieces
 # Texts that are in memory at a time, and tokens that are read together.
 TEXTS, TOKENS = 256, 8192
 # Lengths are rounded up to a multiple, so that few shapes are compiled.
-MULTIPLE = 64
+MULTIPLE = 16
 
 
 class Part(NamedTuple):

@@ -279,12 +279,23 @@ class Reader:
     def _check_questions(
         self, examples: Sequence[Example], features: Features, chosen: np.ndarray
     ) -> None:
-        lengths = features.question_lengths[chosen]
-        for example in chosen[lengths > self.limits.question]:
+        for i in chosen:
+            self._check_length(examples[i], features.question_lengths[i])
+
+    def check_questions(self, examples: Sequence[Example]) -> None:
+        """Refuses a question that is too long, before a long work begins.
+
+        Raises:
+            UserError: a question has more than `limits.question` tokens.
+        """
+        for example in examples:
+            self._check_length(example, self.vocabulary.count(example.question))
+
+    def _check_length(self, example: Example, length: int) -> None:
+        if length > self.limits.question:
             raise UserError(
-                f"question {examples[example].id} has "
-                f"{features.question_lengths[example]} {self.vocabulary.unit}; "
-                f"shorten it to at most {self.limits.question}"
+                f"question {example.id} has {length} {self.vocabulary.unit}; shorten "
+                f"it to at most {self.limits.question}"
             )
 
     def _plan(self, features: Features, windows: Windows) -> list[PlannedBatch]:

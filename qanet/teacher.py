@@ -16,7 +16,7 @@ from qanet.datasets.soft_targets import (
 )
 from qanet.datasets.squad import Example
 from qanet.errors import UserError
-from qanet.files import digest_of, parse_json, write_text
+from qanet.files import digest_of, held, parse_json, write_text
 from qanet.onnx_reader import reader_files
 from qanet.reader import Reader
 
@@ -30,7 +30,7 @@ def teach(
     """Writes the soft targets of examples, part by part.
 
     The parts lie in the directory `parts_of(output)` until all of them are there; one
-    that is found is not made again.
+    that is found whole is not made again.
 
     Args:
         reader: the teacher.
@@ -40,24 +40,30 @@ def teach(
         key: as `key_of` gives it.
 
     Raises:
-        UserError: a file cannot be written, a question is too long for the reader, or
-            parts lie there that another reader made or that are of other data.
+        UserError: a file cannot be written, a question is too long for the reader,
+            parts lie there that another reader made or that are of other data, or
+            another process makes them.
     """
+    reader.check_questions(examples)
     directory = parts_of(output)
     _check_parts(directory, key)
     write_text(directory / "key.json", json.dumps(key))
-    paths = []
-    with progress_bar(total=len(examples), desc="reading", unit="question") as bar:
-        for first in range(0, len(examples), PART):
-            part = examples[first : first + PART]
-            paths.append(directory / f"{first:09}.npz")
-            if not paths[-1].exists():
-                features = build_features(part, reader.vocabulary.tokens)
-                logits = reader.logits(part, features)
-                save_targets(paths[-1], made_targets(part, features, logits, data))
-            bar.update(len(part))
-    save_targets(output, join_targets([load_targets(path) for path in paths]))
-    shutil.rmtree(directory)
+    with held(directory):
+        parts = []
+        with progress_bar(total=len(examples), desc="reading", unit="question") as bar:
+            for first in range(0, len(examples), PART):
+                part = examples[first : first + PART]
+                path = directory / f"{first:09}.npz"
+                try:
+                    parts.append(load_targets(path))
+                except UserError:  # It is not there yet, or damaged.
+                    features = build_features(part, reader.vocabulary.tokens)
+                    logits = reader.logits(part, features)
+                    parts.append(made_targets(part, features, logits, data))
+                    save_targets(path, parts[-1])
+                bar.update(len(part))
+        save_targets(output, join_targets(parts))
+        shutil.rmtree(directory)
 
 
 def parts_of(output: Path) -> Path:

@@ -1,5 +1,7 @@
 """Tests of qanet.teacher."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -61,6 +63,26 @@ def test_what_was_done_is_not_done_again(
         np.testing.assert_array_equal(getattr(load_targets(output), name), value)
 
 
+def test_a_damaged_part_is_made_again(trained_reader, examples, tmp_path):
+    whole, output = tmp_path / "whole.npz", tmp_path / "targets.npz"
+    teach(trained_reader, examples, "d", whole, "key")
+    parts_of(output).mkdir()
+    (parts_of(output) / "key.json").write_text('"key"')
+    (parts_of(output) / "000000004.npz").write_bytes(whole.read_bytes()[:-99])
+    teach(trained_reader, examples, "d", output, "key")
+    assert output.read_bytes() == whole.read_bytes()
+
+
+def test_a_question_that_is_too_long_is_told_before_anything_is_read(
+    trained_reader, examples, tmp_path, monkeypatch
+):
+    long = replace(examples[-1], question="Who? " * 600)
+    monkeypatch.setattr(trained_reader, "logits", None)
+    with pytest.raises(UserError, match=f"{long.id} has 1200 words and signs"):
+        teach(trained_reader, [*examples, long], "d", tmp_path / "t.npz", "key")
+    assert not any(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("content", [b'"other"', b"{"])
 def test_parts_of_another_teacher_are_refused(
     trained_reader, examples, tmp_path, content
@@ -80,6 +102,8 @@ def test_the_key_tells_readers_and_data_apart(trained, examples, tmp_path):
     with pytest.raises(UserError, match=r"weights\.npz: cannot be read"):
         key_of([other], examples)
     (other / "weights.npz").write_bytes(b"others")
+    (other / "vocabulary").mkdir()
+    (other / "vocabulary" / "vocabulary.json").write_bytes(b"words")
     export = tmp_path / "export"
     export.mkdir()
     for name in ("reader.json", "model.onnx"):
@@ -91,5 +115,7 @@ def test_the_key_tells_readers_and_data_apart(trained, examples, tmp_path):
         key_of([export], examples),
         key_of([run, other], examples),
     ]
-    assert len(set(keys)) == 5
+    (other / "vocabulary" / "vocabulary.json").write_bytes(b"other words")
+    keys.append(key_of([other], examples))
+    assert len(set(keys)) == 6
     assert key_of([run], list(examples)) == keys[0]

@@ -27,13 +27,15 @@ def answered(
         least_f1: F1 of the reader's answer and a gold answer, at least.
 
     Raises:
-        UserError: there are examples without an answer, and the reader cannot say so.
+        UserError: there are examples without an answer, and the reader cannot say so;
+            or a question is too long for it.
     """
     if not reader.config.data.no_answer and any(e.impossible for e in examples):
         raise UserError(
             "some of the questions have no answer, and the reader cannot say so; take "
             "one that was trained with data.no_answer"
         )
+    reader.check_questions(examples)
     kept = []
     with progress_bar(total=len(examples), desc="reading", unit="question") as bar:
         for first in range(0, len(examples), PART):

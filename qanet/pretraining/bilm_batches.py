@@ -94,7 +94,8 @@ class SentenceBatches(LengthBuckets):
         size = len(self.vocabulary)
         random = np.random.default_rng([self.seed, *items])
         sample, draws = draw_sample(size, self.samples // rows * rows, random)
-        sample = sample.reshape(rows, -1)
+        # Frequent words are drawn first; each share is to have some.
+        sample = random.permutation(sample).reshape(rows, -1)
         return {
             "characters": self._characters[sentences].astype(np.int32),
             "words": words,

@@ -89,6 +89,7 @@ class WordPieces:
             # In an order of ours: the library's own changes from call to call, and with
             # it which of equally common pieces come first.
             special_tokens=[*SPECIAL, *alphabet, *(f"##{c}" for c in alphabet)],
+            limit_alphabet=0,
             show_progress=False,
         )
         tokenizer.train_from_iterator(texts, trainer)

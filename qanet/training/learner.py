@@ -37,8 +37,8 @@ class Learner:
         variables = model.trainable_variables
         self.optimizer = make_optimizer(config)
         if config.optimizer == "adamw":
-            vectors = [v for v in variables if len(v.shape) < 2]
-            self.optimizer.exclude_from_weight_decay(vectors)
+            others = [v for v in variables if not _is_matrix(v)]
+            self.optimizer.exclude_from_weight_decay(others)
         self.optimizer.build(variables)
         self.averages = [
             keras.Variable(
@@ -83,7 +83,11 @@ class Learner:
         if not self.config.l2:
             return 0.0
         squares = [
-            ops.sum(ops.square(value)) for value in values if len(value.shape) > 1
+            ops.sum(ops.square(value))
+            for variable, value in zip(
+                self.model.trainable_variables, values, strict=True
+            )
+            if _is_matrix(variable)
         ]
         return self.config.l2 / 2 * sum(squares)
 
@@ -138,3 +142,8 @@ def sum_of_losses(loss: Callable, names: Sequence[str]) -> Loss:
         return sum(ops.mean(loss(targets[name], outputs[name])) for name in names)
 
     return mean
+
+
+def _is_matrix(variable: keras.Variable) -> bool:
+    """Whether a weight is no bias and no scale; some biases have a row a direction."""
+    return len(variable.shape) > 1 and variable.name != "bias"

@@ -104,6 +104,13 @@ def test_a_vocabulary_is_made_of_texts():
     assert WordPieces.train(TEXTS, 40).pieces == made.pieces
 
 
+def test_no_more_pieces_are_made_than_asked_for():
+    texts = ["".join(map(chr, range(0x4E00 + i, 0x4F00 + i))) for i in range(0, 999, 9)]
+    made = WordPieces.train(texts, 100)
+    assert len(made) <= 100
+    assert made.pieces == WordPieces.train(texts, 100).pieces
+
+
 def test_what_is_stored_comes_back(tmp_path):
     LOWER.save(tmp_path)
     assert WordPieces.load(tmp_path).pieces == LOWER.pieces

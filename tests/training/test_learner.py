@@ -121,6 +121,31 @@ def test_penalty_is_of_matrices_alone():
     assert float(learner.penalty(values)) == pytest.approx(2.75)
 
 
+def test_a_bias_with_a_row_for_each_direction_is_no_matrix():
+    """As that of ELMo's LSTMs."""
+
+    class Shifted(keras.layers.Layer):
+        def build(self, input_shape):
+            self.bias = self.add_weight(name="bias", shape=(2, 3))
+
+        def call(self, x):
+            return x + ops.sum(self.bias, axis=0)
+
+    x = keras.Input((3,), name="x")
+    learner = small_learner(
+        keras.Model({"x": x}, {"y": Shifted()(x)}),
+        lambda targets, outputs: 0.0 * ops.sum(outputs["y"]),
+        l2=0.1,
+        optimizer="adamw",
+        weight_decay=0.5,
+    )
+    bias = np.arange(6.0).reshape(2, 3)
+    learner.model.set_weights([bias])
+    ((loss, _),) = take_steps(learner, [(np.ones((4, 3)), np.ones((4, 3)))])
+    assert loss == 0
+    np.testing.assert_array_equal(learner.model.get_weights()[0], bias)
+
+
 def test_penalty_is_part_of_the_loss_and_of_the_gradient():
     # With such an epsilon the first update is rate * gradient / epsilon.
     settings = {"beta_2": 0.0, "epsilon": 1e4, "learning_rate": 1e4}
