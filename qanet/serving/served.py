@@ -1,7 +1,8 @@
 """One reader at work: what clients ask of it, checked and joined into batches."""
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from qanet import __version__
@@ -90,6 +91,9 @@ class ServedReader:
             loaded.workers,
         )
         self._explaining = Batcher(self._explain_all, 1, 0.0)
+        self._asked = 0
+        self._nothing_asked = asyncio.Event()
+        self._nothing_asked.set()
 
     def start(self) -> None:
         """Begins to work, within a running event loop."""
@@ -98,6 +102,8 @@ class ServedReader:
 
     async def stop(self) -> None:
         """Finishes what was asked, and ends."""
+        # What is still counted has not been submitted.
+        await self._nothing_asked.wait()
         await self._answering.stop()
         await self._explaining.stop()
 
@@ -112,16 +118,17 @@ class ServedReader:
         Raises:
             HTTPException: more is asked than the limits allow, or it takes too long.
         """
-        # In a thread: the word pieces of 2 MB take seconds to count.
-        costs = await asyncio.to_thread(
-            check_limits, question, self.limits, self.reader.vocabulary
-        )
-        settings = (question.top_k, question.max_answer_tokens)
-        jobs = [
-            Job((text, question.passages), settings, cost)
-            for text, cost in zip(question.questions, costs, strict=True)
-        ]
-        return await in_time(self._answering.submit(jobs), self.limits)
+        with self._being_asked():
+            # In a thread: the word pieces of 2 MB take seconds to count.
+            costs = await asyncio.to_thread(
+                check_limits, question, self.limits, self.reader.vocabulary
+            )
+            settings = (question.top_k, question.max_answer_tokens)
+            jobs = [
+                Job((text, question.passages), settings, cost)
+                for text, cost in zip(question.questions, costs, strict=True)
+            ]
+            return await in_time(self._answering.submit(jobs), self.limits)
 
     async def explain(self, asked: Asked) -> Explained | None:
         """What the answer comes from; `None` where the reader cannot tell.
@@ -131,11 +138,12 @@ class ServedReader:
         """
         if not self.explainer:
             return None
-        await asyncio.to_thread(
-            check_explained, asked, self.limits, self.reader.vocabulary
-        )
-        job = self._explaining.submit([(asked.question, asked.passage)])
-        (explanation,) = await in_time(job, self.limits)
+        with self._being_asked():
+            await asyncio.to_thread(
+                check_explained, asked, self.limits, self.reader.vocabulary
+            )
+            job = self._explaining.submit([(asked.question, asked.passage)])
+            (explanation,) = await in_time(job, self.limits)
         return Explained(**vars(explanation))
 
     def information(self) -> ModelInformation:
@@ -150,6 +158,18 @@ class ServedReader:
             no_answer=config.data.no_answer,
             limits=vars(self.limits),
         )
+
+    @contextlib.contextmanager
+    def _being_asked(self) -> Iterator[None]:
+        """Within this context the reader does not stop."""
+        self._asked += 1
+        self._nothing_asked.clear()
+        try:
+            yield
+        finally:
+            self._asked -= 1
+            if not self._asked:
+                self._nothing_asked.set()
 
     def _read(self, jobs: list[Job]) -> list[list[Answer]]:
         """Jobs with equal settings are read together."""

@@ -15,6 +15,7 @@ from qanet.errors import UserError
 from qanet.serving.readers import Readers
 from qanet.serving.served import Loaded
 from qanet.serving.server import make_app
+from qanet.text.vocabulary import RESERVED, Vocabulary
 
 ASKED = {"questions": ["Who?"], "passages": ["Anna Kov in Rome."]}
 
@@ -128,6 +129,32 @@ def test_what_was_asked_of_the_old_one_is_answered_by_it():
         for thread in threads:
             thread.join(60)
     assert old == [1, 1]
+
+
+def test_what_the_old_one_still_counts_is_answered_by_it():
+    counting, go_on = threading.Event(), threading.Event()
+
+    class SlowCounter(Vocabulary):
+        def count(self, *counted):
+            counting.set()
+            go_on.wait()
+            return super().count(*counted)
+
+    shelf = Shelf()
+    readers = readers_of(only=shelf)
+    shelf.loaded[0].vocabulary = SlowCounter([*RESERVED], [*RESERVED], 1)
+    with TestClient(make_app(readers)) as client:
+        old = []
+        thread = threading.Thread(target=lambda: old.append(ask(client)))
+        thread.start()
+        counting.wait()
+        readers.reload_soon()
+        wait_for(lambda: readers.find(None).reader is not shelf.loaded[0])
+        # By now the old one is told to stop.
+        assert ask(client) == 2
+        go_on.set()
+        thread.join(60)
+        assert old == [1]
 
 
 def test_the_old_one_answers_while_the_new_one_is_loaded():
