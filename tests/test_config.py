@@ -250,7 +250,7 @@ def test_any_override_is_taken_or_refused_in_one_line(key, text):
 
 def test_a_model_has_its_own_settings_and_defaults():
     config = load_preset("bidaf", ["model.units=7"])
-    assert config.model == BiDAFConfig(units=7)
+    assert config.model == BiDAFConfig(units=7, question_match=True)
     stored = Config.model_validate_json(config.model_dump_json())
     assert stored == config
     assert type(stored.model) is BiDAFConfig

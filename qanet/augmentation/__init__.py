@@ -1,1 +1,1 @@
-"""Back-translation: a data set in other words (Yu et al., 2018, section 3)."""
+"""Back-translation: a paraphrased data set (Yu et al., 2018, section 3)."""

@@ -1,4 +1,4 @@
-"""Where the answer stands after its sentence was told in other words.
+"""Where the answer stands in the paraphrase of its sentence.
 
 Two ways to compare words: `bigrams` is the paper's (Yu et al., 2018, section 3);
 `edges` is ours, after ideas of chrisakroyd's QANet: stop words at the edges do not
@@ -74,7 +74,7 @@ def find_by_bigrams(answer: str, text: str, position: float) -> Match | None:
 
     Args:
         answer: The old answer.
-        text: The sentence in other words.
+        text: The paraphrased sentence.
         position: Where about in the text it should stand, from 0 to 1.
 
     Returns:
@@ -100,7 +100,7 @@ def find_by_edges(answer: str, text: str, position: float) -> Match | None:
 
     Args:
         answer: The old answer.
-        text: The sentence in other words.
+        text: The paraphrased sentence.
         position: Where about in the text it should stand, from 0 to 1.
 
     Returns:

@@ -1,4 +1,4 @@
-"""A data set told in other words, on this machine."""
+"""Paraphrases of a data set, on this machine."""
 
 import math
 import time
@@ -22,7 +22,7 @@ from qanet.translation.translator import Translator
 
 @dataclass
 class Augmented:
-    """A data set in other words.
+    """A paraphrased data set.
 
     Attributes:
         examples: The questions that kept their answer, each with the id of its
@@ -118,7 +118,7 @@ def augment(
 
 
 def gather(paraphrases: Iterable[Paraphrase], seconds: float) -> Augmented:
-    """Joins passages in other words to a data set.
+    """Joins paraphrased passages to a data set.
 
     Args:
         paraphrases: In the order that the data set is to have.

@@ -1,4 +1,4 @@
-"""Contexts told in other words, sentence by sentence, with their answers found again.
+"""Paraphrases of contexts, sentence by sentence, with their answers found again.
 
 Everything here works on one context at a time and without translating, so that a local
 run and a pipeline on many machines give the same.
@@ -78,7 +78,7 @@ class MovedAnswer:
         question: The question.
         before: The sentences that the answer stood in.
         old: The answer and its place in `before`.
-        after: The same sentences in other words.
+        after: Their paraphrases.
         after_start: Where `after` stands in the new context.
         new: The answer and its place in `after`; `None` where it was not found.
         score: Likeness of the best span to the old answer, from 0 to 1.
@@ -97,7 +97,7 @@ class MovedAnswer:
 
 @dataclass
 class Paraphrase:
-    """A passage in other words.
+    """A paraphrased passage.
 
     Attributes:
         examples: The questions that kept their answer, on the new context.

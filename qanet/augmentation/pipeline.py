@@ -1,4 +1,4 @@
-"""A data set told in other words, as an Apache Beam pipeline on any number of machines.
+"""Paraphrases of a data set, by an Apache Beam pipeline on any number of machines.
 
 Importing this raises `UserError` where Apache Beam is not installed.
 """

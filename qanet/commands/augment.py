@@ -1,4 +1,4 @@
-"""`python -m qanet augment`: tells a data set in other words."""
+"""`python -m qanet augment`: paraphrases a data set."""
 
 import argparse
 from pathlib import Path

@@ -89,13 +89,18 @@ def check_files(config: Config, resume: bool = False) -> None:
         resume: whether a run goes on, which has what it began with.
 
     Raises:
-        UserError: one of them is missing.
+        UserError: one of them is missing, or is nothing for this reader.
     """
-    data = config.data
+    data, vectors = config.data, config.vocabulary.vectors
+    if vectors and not resume and MODELS[config.model.name].text == "pieces":
+        raise UserError(
+            f"{vectors[0]}: {config.model.name} reads word pieces, which have no word "
+            "vectors; leave --vectors out"
+        )
     names = [data.train, data.dev, *data.augmented.values()]
     files = [name for name in names if not is_name(name)]
     if not resume and not config.training.start_from:
-        files += config.vocabulary.vectors
+        files += vectors
     files += [config.training.teacher] if config.training.teacher else []
     for file in [data.packed] if data.packed else files:
         with reading_text(file), open(file, "rb"):

@@ -75,7 +75,7 @@ def export_onnx(trained: TrainedModel, directory: Path, bits: int = 16) -> None:
         FoldedTable.of(folded, bits).save(directory)
         _trace(word_side(model), directory / WORD_FILE)
     network = directory / NETWORK_FILE
-    if settings.name == "qanet" and is_written(settings):
+    if is_written(settings):
         weights = {
             path: keras.ops.convert_to_numpy(variable)
             for path, variable in saved_variables(model).items()

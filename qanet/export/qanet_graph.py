@@ -15,13 +15,19 @@ from qanet.export.onnx_graph import Graph
 from qanet.layers.numerics import MASKED_LOGIT
 from qanet.layers.text_match import NOTHING, SPELLINGS
 from qanet.models.qanet import QANetConfig, StackConfig
+from qanet.settings import Section
 
 EPSILON = 1e-6
 
 
-def is_written(config: QANetConfig) -> bool:
+def is_written(config: Section) -> bool:
     """Whether this module knows a model of these settings."""
-    return config.separable and config.attention == "both_ways" and config.heads > 0
+    return (
+        isinstance(config, QANetConfig)
+        and config.separable
+        and config.attention == "both_ways"
+        and config.heads > 0
+    )
 
 
 def qanet_graph(

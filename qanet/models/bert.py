@@ -65,7 +65,7 @@ class BERTConfig(Section):
         pretrained: directory of a public BERT model, with its `config.json`,
             `vocab.txt` and weights; see `qanet.models.pretrained`. Without one the
             training begins at random.
-        width: features of every layer.
+        width: size of the vectors of every layer.
         blocks: number of blocks.
         heads: attention heads; divides the width.
         feed_forward: inner size of the feed-forward layers.

@@ -38,7 +38,7 @@ SETTINGS = {
     "num_attention_heads": "heads",
     "intermediate_size": "feed_forward",
 }
-FIXED = {"hidden_act": "gelu", "type_vocab_size": 2}
+FIXED = {"hidden_act": "gelu", "layer_norm_eps": 1e-12, "type_vocab_size": 2}
 
 # What pre-training alone needs, and other tensors of public files; a model may lack
 # them, and so may a file.
@@ -110,7 +110,6 @@ def save_pretrained(
         "max_position_embeddings": len(tensors[f"{PREFIX}{POSITIONS}"]),
         "hidden_dropout_prob": config.dropout,
         "attention_probs_dropout_prob": config.attention_dropout,
-        "layer_norm_eps": 1e-12,
         "pad_token_id": 0,
         **{theirs: getattr(config, ours) for theirs, ours in SETTINGS.items()},
         **FIXED,

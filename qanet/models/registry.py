@@ -85,7 +85,12 @@ MODELS = {
     ),
     "aoa": Model(AoAConfig, build_aoa, aoa_flops, attention=attention_of("attention")),
     "aoa-cloze": Model(
-        ClozeConfig, build_cloze, cloze_flops, attention=attention_of("attention")
+        ClozeConfig,
+        build_cloze,
+        cloze_flops,
+        attention=attention_of("attention"),
+        # A word's places are added up within a window alone.
+        limits=ReadingLimits(window=2000, stride=1500),
     ),
     "bert": Model(
         BERTConfig,

@@ -4,7 +4,9 @@ Reading Comprehension and Question Answering", ACL 2018).
 Importing this imports no Keras, see `qanet.models.registry`.
 """
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Self
+
+from pydantic import model_validator
 
 from qanet.models.recurrent import (
     RecurrentReaderConfig,
@@ -37,6 +39,12 @@ class SLQAConfig(RecurrentReaderConfig):
     name: Literal["slqa"] = "slqa"
     question_match: bool = True
     contextual_output: bool = False
+
+    @model_validator(mode="after")
+    def _check_contextual(self) -> Self:
+        if self.contextual_output and not self.contextual:
+            raise ValueError("contextual_output=true needs contextual, a directory")
+        return self
 
 
 def build_slqa(config: SLQAConfig, sizes: EmbeddingSizes) -> "keras.Model":

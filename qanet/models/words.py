@@ -69,7 +69,7 @@ class WordReaderConfig(Section):
     """Settings that all readers of words have. Defaults are the QANet paper's.
 
     Attributes:
-        width: features of every layer above the embeddings.
+        width: size of the vectors of every layer above the embeddings.
         character_width: size of a character vector; 0 leaves the characters out of a
             word's vector.
         character_filters: size of a word's character feature; 0 takes the maximum of

@@ -14,7 +14,7 @@ class ModelConfig(Section):
     Attributes:
         name: `transformer`, or `recurrent` for the attention model before it.
         pieces: sub-words, which both languages share.
-        width: features of every layer.
+        width: size of the vectors of every layer.
         layers: blocks of the encoder and of the decoder.
         heads: attention heads of the transformer; divides the width.
         feed_forward: inner size of its feed-forward layers.

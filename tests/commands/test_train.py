@@ -52,6 +52,15 @@ def test_impossible_setting(refused, tmp_path, override, named):
     assert not (tmp_path / "run").exists()
 
 
+def test_vectors_for_a_reader_of_word_pieces(refused, tmp_path):
+    run = tmp_path / "run"
+    line = refused(
+        cli.train, "--preset", "bert", "--vectors", "glove.txt", "--output", run
+    )
+    assert "glove.txt: bert reads word pieces" in line
+    assert not run.exists()
+
+
 def test_start_from_what_is_no_such_run(refused, tiny_arguments, tmp_path):
     for directory, problem in (
         (tmp_path / "missing", "not a run directory"),

@@ -284,21 +284,27 @@ def test_other_sizes_are_refused_with_the_options_to_give():
         check_sizes(config)
 
 
+@pytest.mark.parametrize("text", ["{", "[]", '{"hidden_size": 8}'])
+def test_a_configuration_that_is_none(copied, text):
+    directory = copied()
+    (directory / "config.json").write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match="not the configuration of a BERT model"):
+        check_sizes(BERTConfig(pretrained=str(directory), **SIZES))
+
+
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("key", "value", "message"),
     [
-        ("{", "not the configuration of a BERT model"),
-        ("[]", "not the configuration of a BERT model"),
-        ('{"hidden_size": 8}', "not the configuration of a BERT model"),
-        ('"relu"', "hidden_act is 'relu'; only 'gelu' is read"),
+        ("hidden_act", "relu", "hidden_act is 'relu'; only 'gelu' is read"),
+        ("layer_norm_eps", 1e-5, "layer_norm_eps is 1e-05; only 1e-12 is read"),
+        ("type_vocab_size", 1, "type_vocab_size is 1; only 2 is read"),
     ],
 )
-def test_a_configuration_that_is_not_read(copied, text, message):
+def test_a_model_of_another_kind_is_refused(copied, key, value, message):
     directory = copied()
     path = directory / "config.json"
-    if text == '"relu"':
-        text = path.read_text("utf-8").replace('"gelu"', text)
-    path.write_text(text, encoding="utf-8")
+    stored = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps(stored | {key: value}), encoding="utf-8")
     with pytest.raises(UserError, match=message):
         check_sizes(BERTConfig(pretrained=str(directory), **SIZES))
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from made_models import SIZES, batch, logits, made_examples, with_sizes
+from pydantic import ValidationError
 
 from qanet.models.registry import MODELS, build_model, forward_flops
 from qanet.models.words import contextual_mix
@@ -43,6 +44,13 @@ def test_contextual_vectors_are_read_where_words_are(settings, inputs, randomise
         assert not np.allclose(
             logits(model, inputs | {f"{text}_contextual": changed}), before, atol=1e-4
         )
+
+
+def test_slqa_reads_nothing_again_without_a_language_model():
+    settings = MODELS["slqa"].settings
+    with pytest.raises(ValidationError, match="needs contextual, a directory"):
+        settings.model_validate({"contextual_output": True})
+    settings.model_validate({"contextual_output": True, "contextual": "elmo"})
 
 
 def test_slqa_may_read_them_again_at_its_encoders_output(inputs, rng):
