@@ -4,7 +4,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from qanet.layers.dropout import StepSeed, drop_types
+from qanet.layers.dropout import drop_types
+from qanet.layers.step_seed import StepSeed
 
 SEED = np.array([3, 1], "uint32")
 

@@ -13,7 +13,7 @@ import onnx
 
 from qanet.export.onnx_graph import Graph
 from qanet.layers.numerics import MASKED_LOGIT
-from qanet.layers.text_match import NOTHING, SPELLINGS
+from qanet.layers.spelling import NOTHING, SPELLINGS
 from qanet.models.qanet import QANetConfig, StackConfig
 from qanet.settings import Section
 

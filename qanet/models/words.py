@@ -140,9 +140,10 @@ def embed_words(
     """
     import keras
 
-    from qanet.layers.dropout import StepSeed
     from qanet.layers.input_embedding import InputEmbedding
-    from qanet.layers.text_match import Spelling, TextMatch
+    from qanet.layers.spelling import Spelling
+    from qanet.layers.step_seed import StepSeed
+    from qanet.layers.text_match import TextMatch
     from qanet.models.inputs import mask_of, reading_inputs
 
     inputs = reading_inputs(sizes.columns)
@@ -263,7 +264,7 @@ def word_side(model: "keras.Model") -> "keras.Model":
     """
     import keras
 
-    from qanet.layers.input_embedding import Unfold
+    from qanet.layers.unfold import Unfold
 
     embedding = word_embedding(model)
     spelling = model.input["context_characters"].shape[1:]

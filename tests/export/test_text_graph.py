@@ -8,8 +8,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from qanet.export.text_graph import Tokenizer, WordTable
-from qanet.layers.input_embedding import InputEmbedding, Unfold
-from qanet.layers.text_match import Spelling
+from qanet.layers.input_embedding import InputEmbedding
+from qanet.layers.spelling import Spelling
+from qanet.layers.unfold import Unfold
 from qanet.text.tokenizer import token_spans, tokenize
 from qanet.text.vocabulary import RESERVED, Vocabulary
 

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from keras import ops
 
-from qanet.layers.dropout import Dropout, StepSeed, drop_types
+from qanet.layers.dropout import Dropout, drop_types
+from qanet.layers.step_seed import StepSeed
 
 SHAPE = (16, 40, 32)
 COUNT = 16 * 40 * 32
@@ -187,21 +188,3 @@ def test_steps_drop_types_independently():
     for i, step in enumerate(steps):
         for later in steps[i:]:
             assert highest_correlation(step, later) < 6.5
-
-
-def test_step_seeds_follow_the_global_seed_and_stand_still_at_test():
-    def sequence():
-        keras.utils.set_random_seed(3)
-        layer = StepSeed()
-        seeds = [layer(np.zeros(1), training=training) for training in (True,) * 3]
-        return layer, np.array([ops.convert_to_numpy(seed) for seed in seeds])
-
-    (layer, first), (_, again) = sequence(), sequence()
-
-    np.testing.assert_array_equal(first, again)
-    assert len(np.unique(first, axis=0)) == 3
-    state = ops.convert_to_numpy(layer.seed_generator.state)
-    assert not np.any(ops.convert_to_numpy(layer(np.zeros(1))))
-    np.testing.assert_array_equal(
-        ops.convert_to_numpy(layer.seed_generator.state), state
-    )

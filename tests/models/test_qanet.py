@@ -17,7 +17,8 @@ from made_models import (
 
 from qanet.config import load_preset
 from qanet.layers.encoder import EncoderStack
-from qanet.layers.text_match import Spelling, TextMatch
+from qanet.layers.spelling import Spelling
+from qanet.layers.text_match import TextMatch
 from qanet.models.qanet import QANetConfig, build_qanet
 from qanet.models.registry import build_model, forward_flops
 from qanet.models.words import EmbeddingSizes

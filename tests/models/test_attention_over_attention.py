@@ -1,0 +1,48 @@
+"""Tests of qanet.models.attention_over_attention; what all models promise is tested in
+test_contract."""
+
+import math
+
+from made_models import SIZES
+
+from qanet.models.attention_over_attention import (
+    AoAConfig,
+    ClozeConfig,
+    build_aoa,
+    build_cloze,
+)
+
+SETTINGS = {"units": 7, "width": 10, "character_width": 0}
+
+# The unknown word's vector, the projection, and the highway network.
+WORD = SIZES.width + SIZES.width * 10 + 2 * 2 * (10 * 10 + 10)
+
+
+def lstm(width):
+    return 2 * 4 * 7 * (width + 7 + 1)
+
+
+def trained_numbers(model):
+    return sum(math.prod(weight.shape) for weight in model.trainable_variables)
+
+
+def test_parameter_count_of_the_cloze_reader():
+    """An LSTM for each text; what comes after them has no parameters."""
+    model = build_cloze(ClozeConfig(**SETTINGS), SIZES)
+    assert trained_numbers(model) == WORD + 2 * lstm(10)
+
+
+def test_parameter_count_of_the_reader_of_spans():
+    """An LSTM for both texts, one for the start and one for the end; attention-over-
+    attention has no parameters."""
+    model = build_aoa(AoAConfig(**SETTINGS), SIZES)
+    aware = 4 * 14
+    attention = 3 * 14
+    pointers = 2 * (aware + 14 + 1)
+    expected = WORD + lstm(10) + attention + lstm(aware) + lstm(14) + pointers
+    assert trained_numbers(model) == expected
+
+
+def test_the_cloze_reader_tells_start_and_end_alike():
+    model = build_cloze(ClozeConfig(**SETTINGS), SIZES)
+    assert model.get_layer("end_logits").input is model.output["start_logits"]

@@ -1,0 +1,50 @@
+"""Tests of qanet.models.slqa; what all models promise is tested in test_contract."""
+
+import math
+
+import pytest
+from made_models import SIZES, with_sizes
+
+from qanet.models.slqa import SLQAConfig, build_slqa
+
+CONTEXTUAL = {"contextual": "a directory", "contextual_output": True}
+
+
+@pytest.mark.parametrize("output", [{}, CONTEXTUAL])
+def test_parameter_count(output):
+    """From the sizes of the paper's matrices and vectors."""
+    config = SLQAConfig(
+        units=7, width=10, character_width=0, question_match=False, **output
+    )
+    sizes = with_sizes(contextual=(3, 5)) if output else SIZES
+    model = build_slqa(config, sizes)
+
+    def lstm(width):
+        return 2 * 4 * 7 * (width + 7 + 1)
+
+    def fusion(width):
+        return 4 * width * (width + 1) + width + 1
+
+    # The unknown word's vector, and what the language model's become: two scalar
+    # mixes, of three layers each, with their projections.
+    word = SIZES.width * 10 + SIZES.width
+    highway = 2 * 2 * (10 * 10 + 10)
+    encoded = 2 * 7 + 10
+    if output:
+        mix = 3 + 1
+        word += mix + 5 * 10 + mix + 5 * 10
+        encoded += 10
+    encoder = lstm(10) + encoded * encoded + 2 * fusion(encoded)
+    context = lstm(encoded) + 14 * 14 + fusion(14) + lstm(14)
+    question = lstm(encoded) + 14
+    expected = word + highway + encoder + context + question + 2 * 14 * 14
+    assert sum(math.prod(w.shape) for w in model.trainable_variables) == expected
+
+
+def test_context_and_question_share_the_encoder_alone():
+    model = build_slqa(SLQAConfig(units=3, width=4), SIZES)
+    calls = {
+        name: len(model.get_layer(name)._inbound_nodes)
+        for name in ("encoder", "context", "question", "fused_context")
+    }
+    assert calls == {"encoder": 2, "context": 1, "question": 1, "fused_context": 1}
