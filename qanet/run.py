@@ -7,7 +7,7 @@
     history.csv      one row an evaluation
     metrics.json     the last whole evaluation on dev
     no_answer.json   with data.no_answer: the threshold that was best on dev
-    data.json        what was read, mended and left out
+    data.json        what was read, mended and left out, and its digest
     tensorboard/     the same curves for TensorBoard
 
 Every file is written under a temporary name and then renamed, so none is ever seen
@@ -86,6 +86,7 @@ class RunDirectory:
         self.checkpoint_directory = self.directory / "checkpoints"
         self.history_path = self.directory / "history.csv"
         self.metrics_path = self.directory / "metrics.json"
+        self.data_path = self.directory / "data.json"
         self.tensorboard_directory = self.directory / "tensorboard"
 
     def save_config(self, config: Section) -> None:
@@ -225,6 +226,35 @@ class Run(RunDirectory):
                 f"{self.metrics_path}: damaged; remove it, then --resume evaluates "
                 "the run again"
             ) from None
+
+    def save_data(self, counts: dict[str, dict[str, int]], digest: str) -> None:
+        """Stores what was read, for each data set, and what tells it from others."""
+        text = json.dumps({"digest": digest, **counts}, indent=2)
+        write_text(self.data_path, text + "\n")
+
+    def check_data(self, digest: str) -> None:
+        """Refuses to go on with other data than those that the run began with.
+
+        A run that tells nothing of its data, as former versions made them, goes on.
+
+        Raises:
+            UserError: the data are others, or the file is damaged.
+        """
+        try:
+            found = parse_json(self.data_path.read_bytes()).get("digest", digest)
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError, AttributeError):
+            raise UserError(
+                f"{self.data_path}: damaged; remove it to go on with the data as they "
+                "are now"
+            ) from None
+        if found != digest:
+            raise UserError(
+                f"{self.directory}: began with other training data or another teacher "
+                f"than the files that {self.config_path.name} names hold now; put the "
+                "former ones back, or begin a new run"
+            )
 
     def save_threshold(self, threshold: float) -> None:
         """Stores the probability above which "no answer" is the answer."""

@@ -252,6 +252,27 @@ def test_weights_that_are_no_floats_are_refused(run, quick, kind):
     assert f"{name} has numbers of type" in refused(run)
 
 
+def test_goes_on_with_the_data_it_began_with_alone(tmp_path):
+    run = Run(tmp_path)
+    run.check_data("one")  # It ended before anything was stored.
+    run.save_data({"train": {"questions": 3}}, "one")
+    run.check_data("one")
+    with pytest.raises(UserError, match="began with other training data") as caught:
+        run.check_data("other")
+    assert str(tmp_path) in str(caught.value)
+    # A former version told no digest.
+    run.data_path.write_text('{"train": {"questions": 3}}')
+    run.check_data("other")
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"digest"', b"\xff"])
+def test_damaged_account_of_the_data(content, tmp_path):
+    run = Run(tmp_path)
+    run.data_path.write_bytes(content)
+    with pytest.raises(UserError, match=r"data\.json: damaged; remove it"):
+        run.check_data("one")
+
+
 @pytest.mark.parametrize("value", [b'"1.5"', b"NaN", b"1e999", b"9" * 400, b"[]"])
 def test_metrics_that_are_no_numbers_are_refused(tmp_path, value):
     run = Run(tmp_path)

@@ -4,6 +4,7 @@ The packed data set is for machines that have no TensorFlow, no network or littl
 it holds what a training needs of its data and no more.
 """
 
+import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -79,6 +80,14 @@ class TrainingData:
     counts: dict[str, dict[str, int]]
     teacher: TeacherTargets | None = None
     contextual: ContextualVectors | None = None
+
+    def digest(self) -> str:
+        """Tells the training sets and the teacher from all others, 64 characters."""
+        digest = hashlib.sha256(repr(self.sources).encode())
+        for name, array in _train_arrays(self).items():
+            digest.update(f"{name} {array.dtype} {array.shape}".encode())
+            digest.update(np.ascontiguousarray(array))
+        return digest.hexdigest()
 
 
 def check_files(config: Config, resume: bool = False) -> None:
@@ -284,7 +293,6 @@ def save_packed(path: Path, data: TrainingData) -> None:
     Raises:
         UserError: the file cannot be written.
     """
-    train = replace(data.train, context_spans=np.zeros((0, 2), dtype=np.int32))
     arrays = {
         "format": np.int64(FORMAT),
         "sources": pack_json(data.sources),
@@ -294,11 +302,16 @@ def save_packed(path: Path, data: TrainingData) -> None:
     }
     if data.vocabulary.vectors is not None:
         arrays["vectors"] = data.vocabulary.vectors
-    if data.teacher is not None:
-        said = vars(data.teacher)
-        arrays |= {f"{TEACHER}{name}": value for name, value in said.items()}
-    arrays |= {f"{TRAIN}{name}": array for name, array in to_arrays(train).items()}
+    arrays |= _train_arrays(data)
     write_file(path, lambda file: np.savez_compressed(file, **arrays))
+
+
+def _train_arrays(data: TrainingData) -> dict[str, np.ndarray]:
+    """What is trained on, by the names of a packed data set. It has no text."""
+    train = replace(data.train, context_spans=np.zeros((0, 2), dtype=np.int32))
+    arrays = {f"{TRAIN}{name}": array for name, array in to_arrays(train).items()}
+    said = vars(data.teacher) if data.teacher else {}
+    return arrays | {f"{TEACHER}{name}": np.array(v) for name, v in said.items()}
 
 
 def load_packed(path: str | Path, text: str = "words") -> TrainingData:

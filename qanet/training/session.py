@@ -1,6 +1,5 @@
 """A whole training from files to scores: what `train.py` does in between."""
 
-import json
 from dataclasses import dataclass
 
 from qanet.config import Config
@@ -10,7 +9,7 @@ from qanet.datasets.training_data import TrainingData, read_training_data
 from qanet.decoding import Answer
 from qanet.errors import UserError
 from qanet.evaluation.evaluator import evaluate
-from qanet.files import cache_directory, write_text
+from qanet.files import cache_directory
 from qanet.run import Run
 from qanet.text.encoders import TextEncoder
 from qanet.training.distribution import Distribution, make_distribution
@@ -65,6 +64,9 @@ def _train_run(
         cache_directory(),
         _known_vocabulary(config, run, resume),
     )
+    digest = data.digest()
+    if resume:
+        run.check_data(digest)
     trainer = Trainer(config, data, run, distribution)
     found = resume and trainer.loop.resume()
     if distribution.is_chief:
@@ -74,7 +76,7 @@ def _train_run(
             run.save_config(config)
         counts = data.counts
         counts["train"]["left_out"] = trainer.left_out
-        write_text(run.directory / "data.json", json.dumps(counts, indent=2) + "\n")
+        run.save_data(counts, digest)
         _announce(data, trainer)
         if resume:
             log.info(

@@ -236,6 +236,22 @@ def test_a_teacher_is_packed_with_its_data(data, tmp_path):
             load_packed(path)
 
 
+def test_the_digest_tells_training_sets_and_teachers_apart(data, tmp_path):
+    said = TeacherTargets(np.zeros((2, 14), "float16"), np.array([0, 7, 14]), False)
+    other = replace(said, values=said.values - 1)
+    taught = [replace(data, teacher=teacher) for teacher in (None, said, other)]
+    turned = replace(data, train=replace(data.train, starts=data.train.ends + 1))
+    mixed = replace(data, sources={"fr": 1, "original": 1})
+
+    digests = [some.digest() for some in (*taught, turned, mixed)]
+
+    assert len(set(digests)) == len(digests)
+    # Dev is not trained on, and a packed data set is the same data.
+    assert replace(data, dev_examples=[]).digest() == data.digest()
+    save_packed(tmp_path / "data.npz", taught[1])
+    assert load_packed(tmp_path / "data.npz").digest() == digests[1]
+
+
 def test_a_packed_data_set_without_the_configured_teacher(data, tmp_path):
     path = tmp_path / "data.npz"
     save_packed(path, data)

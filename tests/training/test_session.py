@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -125,6 +126,17 @@ def test_a_directory_that_another_training_took_meanwhile_is_left_alone(
     with pytest.raises(UserError, match="another training has begun there"):
         train_run(tiny_config, run)
     assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
+
+
+def test_does_not_go_on_with_other_data(trained, tiny_config, tiny_files, tmp_path):
+    directory = tmp_path / "run"
+    shutil.copytree(trained.directory, directory)
+    data = tiny_config.data.model_copy(update={"train": str(tiny_files.dev)})
+    config = tiny_config.model_copy(update={"data": data})
+    before = {path: path.stat().st_mtime_ns for path in directory.rglob("*")}
+    with pytest.raises(UserError, match="began with other training data"):
+        train_run(config, Run(directory), resume=True)
+    assert {path: path.stat().st_mtime_ns for path in directory.rglob("*")} == before
 
 
 def test_starts_from_the_weights_and_words_of_another_run(
