@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import settings
 from tiny_runs import (  # noqa: F401
     compiled_trainer,
     door,
@@ -35,6 +36,10 @@ os.environ.setdefault(
     "XLA_FLAGS",
     "--xla_force_host_platform_device_count=2 --xla_backend_optimization_level=0",
 )
+
+# No test fails because something else is at work beside it.
+settings.register_profile("qanet", deadline=None)
+settings.load_profile("qanet")
 
 
 def pytest_configure(config):

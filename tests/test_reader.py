@@ -97,7 +97,7 @@ def check_answers(context, answers):
     assert sum(scores) <= 1 + 1e-6
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(context=TEXTS, top_k=st.integers(1, 5))
 @example("Zoe\u0308 – “naïve” 東京タワー\u3000𝔘𝕟\u200dicode £5/€7", 3)
 @example("\u200e\ufeffa\r\n\tb\u0000c\u2028d", 5)
@@ -110,7 +110,6 @@ def test_offsets_point_into_the_original_context(word_reader, context, top_k):
 
 @settings(
     max_examples=25,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(context=TEXTS)
@@ -227,7 +226,7 @@ def test_no_pairs_no_answers(word_reader):
     assert word_reader.answer_many([]) == []
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     pairs=st.lists(
         st.tuples(
@@ -268,7 +267,6 @@ WORDS = st.sampled_from(["Rome", "Oslo", "in", "lives", "word", "x1", "y2", "."]
 
 @settings(
     max_examples=60,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from qanet.datasets.squad import Example, Span
@@ -119,7 +119,6 @@ def test_groups_of_contexts(tokens, group):
     assert groups_of(example(context=words(tokens)))["context_tokens"] == group
 
 
-@settings(deadline=None)
 @given(data_sets())
 def test_every_question_is_in_one_group_of_each_kind(data):
     examples, predictions = data
@@ -135,7 +134,6 @@ def test_every_question_is_in_one_group_of_each_kind(data):
         assert counts == {name: expected.count(name) for name in expected}
 
 
-@settings(deadline=None)
 @given(data_sets())
 def test_the_weighted_mean_of_the_groups_is_the_official_score(data):
     examples, predictions = data

@@ -53,7 +53,7 @@ def test_a_vocabulary_with_upper_case_tells_cases_apart():
     assert split("Zoe zoe", CASED) == [("Zoe", "Zoe"), ("zo", "zo"), ("##e", "e")]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.text())
 @example("e\u0301\u0301 \ud800 ﬁ İ")
 def test_places_are_in_order_and_hold_what_they_stand_for(text):
@@ -71,7 +71,7 @@ def test_places_are_in_order_and_hold_what_they_stand_for(text):
         assert category[0] in "ZC" or category == "Mn"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.text("zoelivs 東.\n\x1c", max_size=40))
 def test_pieces_are_counted_in_parts_cut_at_white_space(text):
     count = len(LOWER.tokens(text)[0])

@@ -187,7 +187,6 @@ def test_cut_off_checkpoint_is_recognised_and_the_one_before_used(
 
 @settings(
     max_examples=40,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(data=st.data())
