@@ -8,23 +8,26 @@ from qanet.reader import Reader
 
 
 def test_a_student_learns_from_the_file(
-    door, trained, tiny_files, tiny_arguments, tmp_path
+    trained, tiny_files, tiny_arguments, tmp_path, capsys
 ):
     output, run = tmp_path / "teacher.npz", tmp_path / "student"
-    made = door(
-        *("-m", "qanet", "teach", "--model", trained.directory, trained.directory),
+
+    def command(*arguments):
+        cli.main([str(argument) for argument in arguments])
+        return capsys.readouterr()
+
+    said = command(
+        *("teach", "--model", trained.directory, trained.directory),
         *("--train", tiny_files.train, "--output", output),
     )
-    assert made.returncode == 0, made.stderr
     count = len(read_squad(tiny_files.train).examples)
-    assert made.stdout.startswith(f"{output}: {count} questions, ")
+    assert said.out.startswith(f"{output}: {count} questions, ")
 
-    taught = door(
-        *("train.py", *tiny_arguments, "--output", run),
+    said = command(
+        *("train", *tiny_arguments, "--output", run),
         *("--set", f"training.teacher={output}", "--set", "training.steps=2"),
     )
-    assert taught.returncode == 0, taught.stderr
-    assert f"teacher: {output}" in taught.stderr
+    assert f"teacher: {output}" in said.err
 
     def losses(directory):
         lines = (directory / "history.csv").read_text().splitlines()
