@@ -1,5 +1,7 @@
 """Sizes, inputs and outputs of models, for tests of any of them."""
 
+import math
+
 import numpy as np
 from keras import ops
 
@@ -95,6 +97,16 @@ def logits(model, inputs, **arguments):
     output = model(inputs, **arguments)
     names = ("start_logits", "end_logits")
     return np.stack([ops.convert_to_numpy(output[name]) for name in names])
+
+
+def trained_numbers(model):
+    """How many numbers a training changes."""
+    return sum(math.prod(weight.shape) for weight in model.trainable_variables)
+
+
+def lstm_numbers(width, units):
+    """Those of a bidirectional LSTM: four gates of input, state and bias each way."""
+    return 2 * 4 * units * (width + units + 1)
 
 
 def products_of(jaxpr):

@@ -1,6 +1,5 @@
 """The sample that ships with the project: reproducible, sound, not to be guessed."""
 
-import importlib.util
 import json
 import re
 from collections import Counter
@@ -8,17 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import make_sample
 import pytest
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "qanet" / "sample"
 FILES = {part: SAMPLE / f"{part}.json" for part in ("train", "dev")}
-
-spec = importlib.util.spec_from_file_location(
-    "make_sample", ROOT / "data" / "make_sample.py"
-)
-make_sample = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(make_sample)
 
 # Words that are capitalised inside a sentence and are no made-up names.
 MONTHS = make_sample.VALUES["month"].split()

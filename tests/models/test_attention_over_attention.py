@@ -1,9 +1,7 @@
 """Tests of qanet.models.attention_over_attention; what all models promise is tested in
 test_contract."""
 
-import math
-
-from made_models import SIZES
+from made_models import SIZES, lstm_numbers, trained_numbers
 
 from qanet.models.attention_over_attention import (
     AoAConfig,
@@ -19,11 +17,7 @@ WORD = SIZES.width + SIZES.width * 10 + 2 * 2 * (10 * 10 + 10)
 
 
 def lstm(width):
-    return 2 * 4 * 7 * (width + 7 + 1)
-
-
-def trained_numbers(model):
-    return sum(math.prod(weight.shape) for weight in model.trainable_variables)
+    return lstm_numbers(width, 7)
 
 
 def test_parameter_count_of_the_cloze_reader():

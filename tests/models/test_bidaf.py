@@ -1,15 +1,9 @@
 """Tests of qanet.models.bidaf; what all models promise is tested in test_contract."""
 
-import math
-
 import keras
-from made_models import SIZES, with_sizes
+from made_models import SIZES, lstm_numbers, trained_numbers, with_sizes
 
 from qanet.models.bidaf import BiDAFConfig, build_bidaf
-
-
-def trained_numbers(model):
-    return sum(math.prod(weight.shape) for weight in model.trainable_variables)
 
 
 def test_parameter_count():
@@ -20,7 +14,7 @@ def test_parameter_count():
     model = build_bidaf(config, with_sizes(pretrained=True))
 
     def lstm(width):
-        return 2 * 4 * 7 * (width + 7 + 1)
+        return lstm_numbers(width, 7)
 
     words = SIZES.width + SIZES.characters * 3 + (5 * 3 + 1) * 4
     projection = (SIZES.width + 4) * 10
