@@ -1,8 +1,10 @@
 """Tests of qanet.datasets.sources: the real tfds builder, but no network."""
 
+import io
 import json
 import re
 import sys
+import urllib.error
 from functools import partial
 from pathlib import Path
 
@@ -53,11 +55,12 @@ DEV = squad(("Paris", RIVER, [qa("p1", "Where to?", ("north", 16))]))
 
 @pytest.fixture
 def tfds(tmp_path, monkeypatch):
-    """tensorflow-datasets with its directory in `tmp_path`."""
+    """tensorflow-datasets with its directory in `tmp_path`, and a network."""
     import tensorflow_datasets as tfds
 
     directory = tmp_path / "tfds"
-    monkeypatch.setattr(tfds, "load", partial(tfds.load, data_dir=directory))
+    monkeypatch.setattr(tfds, "builder", partial(tfds.builder, data_dir=directory))
+    monkeypatch.setattr("urllib.request.urlopen", lambda *_, **__: io.BytesIO())
     return tfds
 
 
@@ -125,8 +128,9 @@ def test_squad_by_name_is_the_file_that_is_downloaded(served):
     assert {e.id: e for e in load_examples("squad", "train").examples} == by_id
 
 
-def test_squad_is_prepared_once(served):
+def test_squad_is_prepared_once(served, monkeypatch):
     first = load_examples("squad", "train")
+    monkeypatch.setattr("urllib.request.urlopen", no_network)
     for path in served.values():
         path.unlink()
     assert load_examples("squad", "train").examples == first.examples
@@ -148,6 +152,28 @@ def test_a_download_that_fails(tfds, monkeypatch, error):
     assert message.startswith("squad: tensorflow-datasets could not provide squad/v1.1")
     assert str(error).partition("\n")[0] in message
     assert "give the path of a SQuAD file" in message
+
+
+def no_network(*_, **__):
+    raise urllib.error.URLError("no address for this name")
+
+
+def test_without_a_network_nothing_is_tried_again(tfds, monkeypatch):
+    def download(*_):
+        pytest.fail("tensorflow-datasets tries for minutes")
+
+    monkeypatch.setattr(tfds.download.DownloadManager, "download_and_extract", download)
+    monkeypatch.setattr("urllib.request.urlopen", no_network)
+    with pytest.raises(UserError, match=r"no address for this name.*check the network"):
+        load_examples("squad", "train")
+
+
+def test_a_server_that_refuses_the_question_is_asked_for_the_file(served, monkeypatch):
+    def refuse(request, **_):
+        raise urllib.error.HTTPError(request.full_url, 405, "no HEAD", None, None)
+
+    monkeypatch.setattr("urllib.request.urlopen", refuse)
+    assert load_examples("squad", "dev").examples
 
 
 def test_a_damaged_preparation_is_the_same_error(served, tmp_path):
