@@ -52,7 +52,9 @@ class TensorFlowDistribution:
 
     def training(self, learner):
         strategy = self._strategy
-        step_of_replica = replica_step(learner, self._compiled)
+        is_whole = not is_half_on_processor(learner)
+        compiled = self._compiled if is_whole else around_products
+        step_of_replica = replica_step(learner, compiled)
         step = None
 
         def run(batch):
@@ -73,7 +75,7 @@ class TensorFlowDistribution:
                 step = tf.function(
                     run,
                     input_signature=spec,
-                    jit_compile=self._is_alone,
+                    jit_compile=self._is_alone and is_whole,
                     autograph=False,
                 )
             for batch in dataset:
@@ -129,6 +131,26 @@ class TensorFlowDistribution:
         if self._static_shapes:
             return function
         return tf.function(function, jit_compile=True, autograph=False)
+
+
+def is_half_on_processor(learner: Learner) -> bool:
+    """Whether a processor computes the learner's products in bfloat16."""
+    is_processor = not tf.config.list_logical_devices("GPU")
+    return is_processor and learner.model.compute_dtype == "bfloat16"
+
+
+def around_products(function: Callable) -> Callable:
+    """A function for a graph whose operations XLA fuses, all but the matrix products.
+
+    TensorFlow leaves those to oneDNN, which has the processor's instructions for
+    products in half precision. XLA has not.
+    """
+
+    def fused(*arguments):
+        with tf.xla.experimental.jit_scope(lambda node: "MatMul" not in node.op):
+            return function(*arguments)
+
+    return fused
 
 
 def values_of(variables: Sequence[keras.Variable]) -> list[tf.Tensor]:
