@@ -133,7 +133,7 @@ def _run(arguments: Sequence[str] | None, script: str | None = None) -> None:
 def _run_command(options: argparse.Namespace) -> None:
     """Runs the command; a user's mistake ends it with one line and exit code 2."""
     level = getattr(options, "level", logging.INFO)
-    _set_up_tensorflow(is_verbose=level == logging.DEBUG)
+    _set_up_tensorflow(level)
     with speaking(level):
         try:
             options.command(options)
@@ -147,14 +147,17 @@ def _run_command(options: argparse.Namespace) -> None:
             sys.exit(2)
 
 
-def _set_up_tensorflow(is_verbose: bool) -> None:
+def _set_up_tensorflow(level: int) -> None:
     """Sets what TensorFlow reads from the environment, once, when it is imported."""
     # Remarks on the machine and warnings of TensorFlow's own inside.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "0" if is_verbose else "2")
+    least = "0" if level == logging.DEBUG else "2"
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", least)
     # Where XLA compiles parts of a step, they otherwise run uncompiled at first, which
     # rounds otherwise: a resumed training would differ from one never stopped.
+    flag = "--tf_xla_enable_lazy_compilation"
     flags = os.environ.get("TF_XLA_FLAGS", "")
-    os.environ["TF_XLA_FLAGS"] = f"{flags} --tf_xla_enable_lazy_compilation=false"
+    if flag not in flags:
+        os.environ["TF_XLA_FLAGS"] = f"{flags} {flag}=false"
 
 
 def _line(error: UserError | OSError) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import signal
 import threading
 
@@ -118,6 +119,21 @@ def test_sigterm_of_others_stays_theirs(terminated):
     seen = []
     terminated(lambda *_: seen.append("theirs"))
     assert seen == ["theirs"]
+
+
+def test_parts_of_a_step_are_compiled_at_once(monkeypatch):
+    """What the user tells XLA stays."""
+    monkeypatch.setattr(pack, "_run", lambda _: None)
+    for given, expected in (
+        ("--x=1", "--x=1 --tf_xla_enable_lazy_compilation=false"),
+        (
+            "--tf_xla_enable_lazy_compilation=true",
+            "--tf_xla_enable_lazy_compilation=true",
+        ),
+    ):
+        monkeypatch.setenv("TF_XLA_FLAGS", given)
+        cli.main(["pack", "--output", "x.npz"])
+        assert os.environ["TF_XLA_FLAGS"] == expected
 
 
 def test_commands_run_in_any_thread(monkeypatch):

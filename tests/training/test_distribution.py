@@ -19,7 +19,7 @@ from made_training import batches, small_learner, small_model, take_steps
 import qanet.training.trainer as trainer_module
 from qanet.config import DistributionConfig
 from qanet.errors import UserError
-from qanet.run import Run
+from qanet.run import Run, precision
 from qanet.training.distribution import check_share, make_distribution
 from qanet.training.loss import span_loss
 from qanet.training.progress import ProgressBar
@@ -204,6 +204,46 @@ def test_cores_are_counted_where_the_system_does_not_tell_whose(monkeypatch):
     monkeypatch.delattr("os.sched_getaffinity")
     monkeypatch.setattr("os.cpu_count", lambda: 6)
     assert own_cores() == 6
+
+
+@pytest.mark.skipif(ON_JAX, reason="is for TensorFlow")
+def test_products_in_half_precision_are_left_to_the_library(monkeypatch):
+    """XLA has the rest of the step, and what a single precision step consists of."""
+    import tensorflow as tf
+
+    from qanet.training.on_tensorflow import around_products, is_half_on_processor
+
+    @tf.function
+    @around_products
+    def step(x):
+        return tf.tanh(x @ x) + 1.0
+
+    nodes = step.get_concrete_function(tf.zeros((2, 2))).graph.as_graph_def().node
+    compiled = {node.op: node.attr["_XlaCompile"].b for node in nodes}
+    assert (compiled["Tanh"], compiled["AddV2"]) == (True, True)
+    assert not compiled["MatMul"]
+
+    with precision("bfloat16"):
+        half = small_learner()
+    assert is_half_on_processor(half)
+    assert not is_half_on_processor(small_learner())
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [kind])
+    assert not is_half_on_processor(half)
+
+
+def test_half_precision_learns_like_single():
+    """Products are rounded to three digits, losses are not."""
+    some = batches(12)
+
+    def loss(targets, outputs):
+        return ops.mean(ops.square(ops.cast(outputs["y"], "float32") - targets["y"]))
+
+    single = take_steps(small_learner(loss=loss), some)
+    with precision("bfloat16"):
+        learner = small_learner(loss=loss)
+    half = take_steps(learner, some)
+    np.testing.assert_allclose(half, single, rtol=0.03)
+    assert all(variable.dtype == "float32" for variable in learner.model.variables)
 
 
 def test_the_step_is_traced_once_for_all_rounds(alone):
