@@ -40,6 +40,7 @@ def test_layers_models_and_training_pass_on_jax():
             "tests/models",
             "tests/pretraining/test_model.py",
             *(f"tests/training/test_{name}.py" for name in TRAINING),
+            "tests/translation/test_models.py",
             # Starts processes, on TensorFlow.
             f"--deselect=tests/training/test_trainer.py::{KILLED}",
         ],

@@ -314,6 +314,14 @@ def test_no_batch_is_larger_than_configured_nor_any_window():
     assert set(model.shapes) == {(size, 32, 8)}
 
 
+@pytest.mark.parametrize(("preset", "at_once"), [("aoa-cloze", True), ("aoa", False)])
+def test_a_cloze_reader_adds_up_places_that_are_far_apart(preset, at_once):
+    model = WordModel()
+    reader = Reader(model, VOCABULARY, load_preset(preset))
+    reader.answer(QUESTION, " ".join(f"w{i}" for i in range(1500)))
+    assert all((length >= 1500) == at_once for _, length, _ in model.shapes)
+
+
 def test_few_shapes_whatever_the_number_of_pairs():
     model = WordModel()
     reader = reader_with(model)
