@@ -27,9 +27,10 @@ def add_parser(commands) -> None:
     parser.add_argument(
         "--train",
         required=True,
+        nargs="+",
         metavar="FILE",
         help="SQuAD v1.1 or v2.0 JSON, or 'squad', 'squad_v2' or 'sample': what the "
-        "student will be trained on",
+        "student will be trained on; augmented sets may follow",
     )
     parser.add_argument(
         "--output", type=Path, required=True, metavar="FILE.npz", help="the file"
@@ -38,6 +39,7 @@ def add_parser(commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
+    from qanet.datasets.soft_targets import fingerprint
     from qanet.datasets.sources import load_examples
 
     if options.output.exists():
@@ -47,7 +49,13 @@ def _run(options: argparse.Namespace) -> None:
     check_file(options.output)
     for directory in options.model:
         check_reader(directory)
-    examples = load_examples(options.train, "train").examples
+    # A paraphrase that changed nothing is the same question again.
+    examples = {
+        fingerprint(example): example
+        for file in options.train
+        for example in load_examples(file, "train").examples
+    }
+    examples = list(examples.values())
     load_backend(options.model)
 
     from qanet.ensemble import load_readers
@@ -56,6 +64,7 @@ def _run(options: argparse.Namespace) -> None:
     if parts_of(options.output).exists():
         log.info("going on with what is in %s", parts_of(options.output))
     key = key_of(options.model, examples)
-    teach(load_readers(options.model), examples, options.train, options.output, key)
+    data = ", ".join(options.train)
+    teach(load_readers(options.model), examples, data, options.output, key)
     size = options.output.stat().st_size / 2**20
     say(f"{options.output}: {len(examples):,} questions, {size:.1f} MiB")

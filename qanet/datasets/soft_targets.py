@@ -236,6 +236,7 @@ def aligned(
     examples: Sequence[Example],
     features: Features,
     none_first: bool,
+    required: int,
     names: tuple[str, str],
 ) -> TeacherTargets:
     """Brings what a teacher says to the tokens of its student.
@@ -243,22 +244,25 @@ def aligned(
     Args:
         targets: what it says.
         examples: what the student is trained on.
-        features: these examples in the student's tokens, and after them others that
-            the teacher has not seen.
+        features: these examples in the student's tokens.
         none_first: whether the student can say that there is no answer.
-        names: of the file of the targets and of the examples' file, for messages.
+        required: how many of the first examples the teacher must have seen; others
+            that it has not seen are not taught.
+        names: of the file of the targets and of these first examples' file, for
+            messages.
 
     Raises:
-        UserError: the teacher has not seen all of the examples, or cannot say that
+        UserError: the teacher has not seen all that is required, or cannot say that
             there is no answer where the student can.
     """
     teacher, data = names
     keys = [fingerprint(example) for example in examples]
-    missing = [i for i, key in enumerate(keys) if key not in targets.questions]
+    first = keys[:required]
+    missing = [i for i, key in enumerate(first) if key not in targets.questions]
     if missing:
         raise UserError(
             f"{teacher}: made of {targets.data}, it says nothing of {len(missing):,} "
-            f"of the {len(examples):,} questions of {data}, or has other texts for "
+            f"of the {len(first):,} questions of {data}, or has other texts for "
             f"them, the first being {examples[missing[0]].id}; make it anew with "
             f"python -m qanet teach --train {data}"
         )
@@ -267,9 +271,11 @@ def aligned(
             f"{teacher}: its teacher cannot say that there is no answer; take one that "
             "was trained with data.no_answer, or train without it"
         )
-    parts, sizes = [], np.zeros(len(features), dtype=np.int64)
+    parts, sizes = [], np.zeros(len(examples), dtype=np.int64)
     for example, key in enumerate(keys):
-        question = targets.questions[key]
+        question = targets.questions.get(key)
+        if question is None:
+            continue
         logits = targets.logits_of(question)
         if not none_first:
             logits = logits._replace(no_answer=-np.inf)

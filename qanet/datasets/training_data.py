@@ -180,6 +180,7 @@ def read_training_data(
     sources = {name: len(features[name]) for name in files}
     sources = {ORIGINAL: sources.pop("train"), **sources}
     train, dev = join_features([features[name] for name in files]), features["dev"]
+    trained_on = [example for name in files for example in examples[name]]
     if vocabulary is None:
         vocabulary = build_vocabulary(config, train, dev, cache)
     if contextual_of(config.model):
@@ -197,22 +198,21 @@ def read_training_data(
         dev,
         vocabulary,
         counts,
-        teacher=read_teacher(config, examples["train"], train),
-        contextual=read_contextual(
-            [example for name in files for example in examples[name]], train, vocabulary
-        ),
+        teacher=read_teacher(config, trained_on, train, sources[ORIGINAL]),
+        contextual=read_contextual(trained_on, train, vocabulary),
     )
 
 
 def read_teacher(
-    config: Config, examples: Sequence[Example], features: Features
+    config: Config, examples: Sequence[Example], features: Features, originals: int
 ) -> TeacherTargets | None:
-    """What the configured teacher says of the training set; `None` without one.
+    """What the configured teacher says of the training sets; `None` without one.
 
     Args:
         config: names the teacher.
-        examples: the training set.
-        features: its tokens, and after them those of augmented sets.
+        examples: the original training set, and after it augmented ones.
+        features: their tokens.
+        originals: how many examples are of the original set.
 
     Raises:
         UserError: the file cannot be read, or is of other data.
@@ -222,7 +222,8 @@ def read_teacher(
         return None
     names = (file, config.data.train)
     targets = load_targets(file)
-    return aligned(targets, examples, features, config.data.no_answer, names)
+    none_first = config.data.no_answer
+    return aligned(targets, examples, features, none_first, originals, names)
 
 
 def make_pieces(config: Config, sets: Sequence[Sequence[Example]]) -> WordPieces:

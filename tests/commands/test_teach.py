@@ -1,9 +1,12 @@
 """Tests of qanet.commands.teach, and of a training with what it writes."""
 
+from dataclasses import replace
+
 import pytest
 
 from qanet import cli
-from qanet.datasets.squad import read_squad
+from qanet.datasets.soft_targets import fingerprint, load_targets
+from qanet.datasets.squad import read_squad, write_squad
 from qanet.reader import Reader
 
 
@@ -36,6 +39,26 @@ def test_a_student_learns_from_the_file(
 
     # The same batches and first weights, but half of the loss is the teacher's.
     assert losses(run)[0] != losses(trained.directory)[0]
+
+
+def test_augmented_sets_are_read_too_and_no_question_twice(
+    trained, tiny_files, tmp_path
+):
+    examples = read_squad(tiny_files.train).examples
+    paraphrase = replace(examples[1], question="Who, then?")
+    augmented, output = tmp_path / "train.es.json", tmp_path / "teacher.npz"
+    write_squad(augmented, [examples[0], paraphrase])
+    files = [str(path) for path in (tiny_files.train, augmented)]
+    model = ["--model", str(trained.directory)]
+
+    cli.main(["teach", *model, "--train", *files, "--output", str(output)])
+
+    targets = load_targets(output)
+    assert targets.questions.keys() == {
+        *map(fingerprint, examples),
+        fingerprint(paraphrase),
+    }
+    assert targets.data == ", ".join(files)
 
 
 def test_mistakes_are_told_before_anything_is_read(

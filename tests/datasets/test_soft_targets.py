@@ -81,7 +81,7 @@ def test_parts_are_joined_as_if_they_were_one():
 def test_on_the_same_tokens_the_probabilities_are_the_teachers():
     features, logits = said_of(EXAMPLES, letters)
     targets = made_targets(EXAMPLES, features, logits, "d")
-    taught = aligned(targets, EXAMPLES, features, False, NAMES)
+    taught = aligned(targets, EXAMPLES, features, False, 3, NAMES)
     for found, said in zip(rows(taught, 3), logits, strict=True):
         expected = np.log(probabilities(said)[:, 1:])
         np.testing.assert_allclose(found, expected, rtol=2e-3)
@@ -90,7 +90,7 @@ def test_on_the_same_tokens_the_probabilities_are_the_teachers():
 def test_other_tokens_share_what_the_teacher_says():
     targets = targets_of(EXAMPLES)
     words = build_features(EXAMPLES)
-    taught = aligned(targets, EXAMPLES, words, False, NAMES)
+    taught = aligned(targets, EXAMPLES, words, False, 3, NAMES)
     sizes = [found.shape[1] for found in rows(taught, 3)]
     assert sizes == words.context_lengths.tolist()
     for i, found in enumerate(rows(taught, 3)):
@@ -107,8 +107,8 @@ def test_other_tokens_share_what_the_teacher_says():
 def test_no_answer_comes_first_where_the_student_knows_it():
     features, logits = said_of(EXAMPLES, letters, knows_none=True)
     targets = made_targets(EXAMPLES, features, logits, "d")
-    knows = rows(aligned(targets, EXAMPLES, features, True, NAMES), 3)
-    knows_not = rows(aligned(targets, EXAMPLES, features, False, NAMES), 3)
+    knows = rows(aligned(targets, EXAMPLES, features, True, 3, NAMES), 3)
+    knows_not = rows(aligned(targets, EXAMPLES, features, False, 3, NAMES), 3)
     for one, other, said in zip(knows, knows_not, logits, strict=True):
         np.testing.assert_allclose(one, np.log(probabilities(said)), rtol=2e-3)
         # Without it the rest sums to one.
@@ -118,11 +118,15 @@ def test_no_answer_comes_first_where_the_student_knows_it():
         )
 
 
-def test_examples_that_come_after_are_not_taught():
-    more = [*EXAMPLES, example(4, (1, 1), number=9)]
-    taught = aligned(targets_of(EXAMPLES), EXAMPLES, build_features(more), False, NAMES)
-    assert len(taught.splits) == 5
-    assert taught.splits[3] == taught.splits[4] == taught.values.shape[1]
+def test_of_augmented_examples_those_that_the_teacher_has_seen_are_taught():
+    seen, unseen = [example(n, (1, 1), number=8) for n in (4, 6)]
+    more = [*EXAMPLES, unseen, seen]
+    targets = targets_of([*EXAMPLES, seen])
+    taught = aligned(targets, more, build_features(more), False, 3, NAMES)
+    *_, said_of_unseen, said_of_seen = rows(taught, 5)
+    assert said_of_unseen.shape[1] == 0
+    alone = aligned(targets, [seen], build_features([seen]), False, 1, NAMES)
+    np.testing.assert_array_equal(said_of_seen, alone.values)
 
 
 @pytest.mark.parametrize("field", ["id", "question", "context"])
@@ -130,7 +134,9 @@ def test_a_teacher_of_other_questions_is_refused(field):
     other = replace(EXAMPLES[1], **{field: "The mat sat"})
     examples = [EXAMPLES[0], other, EXAMPLES[2]]
     with pytest.raises(UserError) as error:
-        aligned(targets_of(EXAMPLES), examples, build_features(examples), False, NAMES)
+        aligned(
+            targets_of(EXAMPLES), examples, build_features(examples), False, 3, NAMES
+        )
     message = str(error.value)
     assert message.startswith("teacher.npz: made of mine.json, it says nothing of 1 ")
     assert "of the 3 questions of train.json" in message
@@ -140,7 +146,7 @@ def test_a_teacher_of_other_questions_is_refused(field):
 def test_a_teacher_that_does_not_know_no_answer_is_refused():
     features = build_features(EXAMPLES)
     with pytest.raises(UserError, match=r"teacher.npz: .*data\.no_answer"):
-        aligned(targets_of(EXAMPLES), EXAMPLES, features, True, NAMES)
+        aligned(targets_of(EXAMPLES), EXAMPLES, features, True, 3, NAMES)
 
 
 @pytest.mark.parametrize(

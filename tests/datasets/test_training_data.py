@@ -9,7 +9,7 @@ import pytest
 
 from qanet.config import Config
 from qanet.datasets.features import Features, build_features
-from qanet.datasets.soft_targets import TeacherTargets
+from qanet.datasets.soft_targets import TeacherTargets, made_targets, save_targets
 from qanet.datasets.squad import COUNTS as NAMES
 from qanet.datasets.squad import Example, Span, write_squad
 from qanet.datasets.training_data import (
@@ -20,6 +20,7 @@ from qanet.datasets.training_data import (
     read_training_data,
     save_packed,
 )
+from qanet.decoding import ContextLogits
 from qanet.errors import UserError
 from qanet.files import pack_json
 from qanet.text.pieces import SPECIAL, WordPieces
@@ -316,6 +317,30 @@ def test_training_sets_stand_one_after_the_other(tmp_path):
     }
     assert {"train", "de", "fr"} <= set(data.vocabulary.words)
     assert "dev" not in data.vocabulary.words
+
+
+def test_a_teacher_speaks_of_augmented_sets_too(tmp_path):
+    texts = {"train": "A Rome", "de": "B Rome", "fr": "C Rome", "dev": "D Rome"}
+    examples, files = {}, {}
+    for name, context in texts.items():
+        examples[name] = [Example(name, "Where?", context, (Span("Rome", 2),))]
+        files[name] = str(tmp_path / f"{name}.json")
+        write_squad(files[name], examples[name])
+    seen = [*examples["train"], *examples["fr"]]
+    logits = [ContextLogits(np.zeros((2, 2)), -np.inf)] * 2
+    teacher = tmp_path / "teacher.npz"
+    save_targets(teacher, made_targets(seen, build_features(seen), logits, "two sets"))
+    settings = {
+        "train": files["train"],
+        "dev": files["dev"],
+        "augmented": {name: files[name] for name in ("de", "fr")},
+        "mix": {"original": 1, "de": 1, "fr": 1},
+    }
+    config = Config.model_validate(
+        {"data": settings, "training": {"teacher": str(teacher)}}
+    )
+    data = read_training_data(config, tmp_path / "cache")
+    assert np.diff(data.teacher.splits).tolist() == [2, 0, 2]
 
 
 def rewritten(path, **changes):
