@@ -40,6 +40,8 @@ class Facts(Section):
         vectors: where the word vectors come from, and their licence.
         command: the command that trained the reader.
         hardware: what it was trained on.
+        training: how long, where the run is not the only one.
+        seed: of all runs, likewise.
         use: what it is meant for.
         weaknesses: known ones.
         scores: on other data than the run's dev, by a name of the data.
@@ -51,6 +53,8 @@ class Facts(Section):
     vectors: str = UNKNOWN
     command: str = UNKNOWN
     hardware: str = UNKNOWN
+    training: str | None = None
+    seed: str | None = None
     use: str = UNKNOWN
     weaknesses: tuple[str, ...] = ()
     scores: dict[str, Scores] = Field({})
@@ -101,9 +105,9 @@ def _properties(run: Run, config: Config, facts: Facts) -> list[list[str]]:
         ["data", facts.data],
         ["word vectors", ", ".join(config.vocabulary.vectors) or "its own"],
         ["their origin", facts.vectors],
-        ["training", _duration(run.history_path, config.training.batch_size)],
+        ["training", facts.training or _duration(run, config.training.batch_size)],
         ["hardware", facts.hardware],
-        ["seed", str(config.training.seed)],
+        ["seed", facts.seed or str(config.training.seed)],
         ["no answer", no_answer],
     ]
 
@@ -118,8 +122,9 @@ def _scores(run: Run, config: Config, facts: Facts) -> list[list[str]]:
     return [[name, f"{float(em):.1f}", f"{float(f1):.1f}"] for name, em, f1 in rows]
 
 
-def _duration(history: Path, batch_size: int) -> str:
+def _duration(run: Run, batch_size: int) -> str:
     """How long the training took, by the last row of its history."""
+    history = run.history_path
     if not history.is_file():
         return UNKNOWN
     try:

@@ -74,6 +74,13 @@ def test_a_card_tells_the_facts(trained, facts):
     assert "\n\n```\npython train.py --preset qanet-tiny\n```\n" in card
 
 
+def test_the_facts_of_several_runs_come_before_those_of_the_last(trained):
+    facts = Facts(training="two runs, 3 days", seed="1 and 42")
+    card = rows(model_card(Run(trained.directory), facts))
+    assert card["training"] == ["two runs, 3 days"]
+    assert card["seed"] == ["1 and 42"]
+
+
 def test_a_card_holds_the_configuration_without_places(trained, tiny_files):
     card = model_card(Run(trained.directory), Facts())
     assert str(tiny_files.train.parent) not in card
