@@ -152,9 +152,6 @@ class TrainingConfig(LearningConfig):
 
     Attributes:
         batch_size: questions in a step.
-        label_noise: probability that an answer whose words stand several times in its
-            context was marked at a wrong place; the targets are corrected for it, see
-            `docs/recipe.md`.
         start_from: run directory whose best weights are the first ones, and whose
             vocabulary is taken; `model` must describe the same layers.
         teacher: soft targets to learn from beside the marked answers, a file that
@@ -169,7 +166,6 @@ class TrainingConfig(LearningConfig):
     """
 
     batch_size: Size = 32
-    label_noise: Rate = 0.0
     start_from: str | None = None
     teacher: str | None = None
     teacher_share: Share = 0.5
@@ -202,6 +198,15 @@ class DistributionConfig(Section):
     strategy: Literal["none", "mirrored", "cores", "multi_worker", "tpu"] = "none"
 
 
+# Settings that were taken out, and the values with which they changed nothing.
+TAKEN_OUT = (
+    ("model", "initializer", "glorot"),
+    ("model", "tuned_words", 0),
+    ("model", "dropout_everywhere", False),
+    ("training", "label_noise", 0.0),
+)
+
+
 class Config(Section):
     """The whole configuration of a run."""
 
@@ -217,23 +222,21 @@ class Config(Section):
         """Settings by the names that former versions stored them under."""
         if not isinstance(values, dict):
             return values
-        data, model = values.get("data"), values.get("model")
-        if isinstance(data, dict) and "features" in data:
-            data = {"packed": data["features"]} | data
-            del data["features"]
-        if isinstance(model, dict):
-            model = dict(model)
-            if isinstance(data, dict) and "no_answer" in model:
-                data = data | {"no_answer": model.pop("no_answer")}
-            if model.get("initializer") == "glorot":
-                del model["initializer"]
-            if model.get("tuned_words") == 0:
-                del model["tuned_words"]
-        return values | {
-            name: section
-            for name, section in (("data", data), ("model", model))
-            if name in values
+        values = {
+            name: dict(section) if isinstance(section, dict) else section
+            for name, section in values.items()
         }
+        for name, key, unused in TAKEN_OUT:
+            section = values.get(name)
+            if isinstance(section, dict) and section.get(key) == unused:
+                del section[key]
+        data, model = values.get("data"), values.get("model")
+        if isinstance(data, dict):
+            if "features" in data:
+                data.setdefault("packed", data.pop("features"))
+            if isinstance(model, dict) and "no_answer" in model:
+                data["no_answer"] = model.pop("no_answer")
+        return values
 
     @classmethod
     def defaults(cls, values: dict[str, Any]) -> dict[str, Any]:

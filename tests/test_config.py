@@ -262,10 +262,24 @@ def test_texts_longer_than_a_model_can_read_are_refused():
     load_preset("bert", ["data.question_limit=192"])
 
 
-def test_a_setting_that_was_taken_out_may_be_stored_where_it_changed_nothing():
-    assert Config.model_validate({"model": {"tuned_words": 0}}) == Config()
-    with pytest.raises(ValidationError, match="qanet has no setting tuned_words"):
-        Config.model_validate({"model": {"tuned_words": 5}})
+@pytest.mark.parametrize(
+    ("section", "key", "unused", "used"),
+    [
+        ("model", "initializer", "glorot", "truncated_normal"),
+        ("model", "tuned_words", 0, 5),
+        ("model", "dropout_everywhere", False, True),
+        ("training", "label_noise", 0.0, 0.2),
+    ],
+)
+def test_a_setting_that_was_taken_out_may_be_stored_where_it_changed_nothing(
+    section, key, unused, used
+):
+    values = {section: {key: unused}}
+    assert Config.model_validate(values) == Config()
+    # The caller's are left as they were.
+    assert values == {section: {key: unused}}
+    with pytest.raises(ValidationError, match=key):
+        Config.model_validate({section: {key: used}})
 
 
 def test_a_setting_of_another_model_is_refused():

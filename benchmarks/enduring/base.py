@@ -26,7 +26,7 @@ SETTINGS = """
     model.embedding_encoder.kernel_size=3
     model.model_encoder.blocks=1 model.model_encoder.convolutions=0
     model.character_width=4 model.character_filters=0 model.highway_layers=0
-    training.steps=6 training.batch_size=4 training.label_noise=0.1
+    training.steps=6 training.batch_size=4
 """.split()
 PASSAGES, WORDS = 3, 40
 QUESTION = "Who was raised in Kelburg?"

@@ -24,7 +24,6 @@ FREE = {
     "character_dropout",
     "embedding_dropout",
     "attention_dropout",
-    "dropout_everywhere",
     "survival",
     "contextual_layers",
     "pretrained",

@@ -13,9 +13,6 @@ from qanet.datasets.squad import Example
 from qanet.datasets.windows import Windows
 from qanet.text.encoders import TextEncoder
 
-# Items whose answers are looked for in one go, to bound the memory.
-CHUNK = 1000
-
 
 class Maker(Protocol):
     """Makes what a model is trained on."""
@@ -34,8 +31,6 @@ class BatchMaker:
         features: tokenised examples.
         table: the columns that the text encoder makes of the words of `features`.
         windows: the items that plans speak of.
-        label_noise: probability that an answer whose words stand several times in its
-            window was marked at a wrong one of these places.
         no_answer: whether the model can say that the context does not answer.
         teacher: what a teacher says of the examples, for models that learn from one.
         contextual: the tokens' contextual vectors, for models that read them.
@@ -46,7 +41,6 @@ class BatchMaker:
         features: Features,
         table: dict[str, np.ndarray],
         windows: Windows,
-        label_noise: float = 0.0,
         no_answer: bool = False,
         teacher: TeacherTargets | None = None,
         contextual: ContextualVectors | None = None,
@@ -54,7 +48,6 @@ class BatchMaker:
         self.features = features
         self.table = table
         self.windows = windows
-        self.label_noise = label_noise
         self.no_answer = no_answer
         self.teacher = teacher
         self.contextual = contextual
@@ -65,40 +58,6 @@ class BatchMaker:
         self._impossible = features.impossible[windows.examples]
         self._starts = features.starts[windows.examples] - windows.offsets
         self._ends = features.ends[windows.examples] - windows.offsets
-        self._other_places = self._find_other_places() if label_noise else {}
-
-    def _find_other_places(self) -> dict[int, np.ndarray]:
-        """Where else in its window the words of an item's answer stand.
-
-        Returns:
-            The first tokens of these places, by item, for the items that have any.
-        """
-        found = {}
-        for begin in range(0, len(self.windows), CHUNK):
-            items = np.arange(begin, min(begin + CHUNK, len(self.windows)))
-            items = items[~self._impossible[items]]
-            if not len(items):
-                continue
-            starts, lengths = self._starts[items], self.windows.lengths[items]
-            sizes = self._ends[items] - starts
-            # The padding, which no answer holds, is as long as any answer.
-            words = _padded(
-                self.features.context_words,
-                self._context_begins[items],
-                lengths,
-                lengths.max() + sizes.max(),
-            )
-            first_words = words[np.arange(len(items)), starts]
-            rows, places = np.nonzero(words == first_words[:, None])
-            for i in range(1, sizes.max() + 1):
-                same = words[rows, places + i] == words[rows, starts[rows] + i]
-                same |= i > sizes[rows]
-                rows, places = rows[same], places[same]
-            other = places != starts[rows]
-            rows, places = rows[other], places[other]
-            for row in np.unique(rows):
-                found[int(items[row])] = places[rows == row]
-        return found
 
     def inputs(self, batch: PlannedBatch) -> dict[str, np.ndarray]:
         """The model's inputs, as `qanet.models.inputs` describes them."""
@@ -126,14 +85,11 @@ class BatchMaker:
         return inputs
 
     def targets(self, batch: PlannedBatch) -> dict[str, np.ndarray]:
-        """Weights of the window's tokens as start and as end, which sum to one.
-
-        All weight is on the marked token, but for the `label_noise` that the other
-        places of the answer's words share (see `qanet.training.loss`).
+        """Each token of the windows as start and as end: one where it is, else zero.
 
         Returns:
             float32 `(batch, context_length)` each; where the model can say that there
-            is no answer, `(batch, 1 + context_length)`, that weight first. With a
+            is no answer, `(batch, 1 + context_length)`, that place first. With a
             teacher also `teacher_start_logits` and `teacher_end_logits`.
         """
         items = batch.items
@@ -142,13 +98,6 @@ class BatchMaker:
         rows = np.flatnonzero(~impossible)
         starts[rows, self._starts[items[rows]]] = 1.0
         ends[rows, self._ends[items[rows]]] = 1.0
-        for row, item in enumerate(items):
-            if item in self._other_places:
-                places = self._other_places[item]
-                size = self._ends[item] - self._starts[item]
-                for weights, others in ((starts, places), (ends, places + size)):
-                    weights[row] *= 1.0 - self.label_noise
-                    weights[row, others] = self.label_noise / len(others)
         if self.no_answer:
             none = impossible.astype(np.float32)[:, None]
             starts = np.concatenate([none, starts], axis=1)

@@ -25,8 +25,6 @@ class EncoderStack(keras.layers.Layer):
         heads: heads of the self-attention; 0 leaves it out.
         feed_forward: inner size of the feed-forward layer.
         dropout: dropout rate of every sub-layer's output.
-        inner_dropout: dropout rate within sub-layers, of the attention's weights and
-            the feed-forward network's hidden layer.
         survival: survival probability of the last sub-layer.
         residual_scale: fixed factor of every sub-layer's output.
         position_scale: amplitude of the position signal.
@@ -47,7 +45,6 @@ class EncoderStack(keras.layers.Layer):
         heads,
         feed_forward,
         dropout=0.0,
-        inner_dropout=0.0,
         survival=1.0,
         residual_scale=1.0,
         position_scale=1.0,
@@ -64,7 +61,6 @@ class EncoderStack(keras.layers.Layer):
         self.heads = heads
         self.feed_forward = feed_forward
         self.dropout = dropout
-        self.inner_dropout = inner_dropout
         self.survival = survival
         self.residual_scale = residual_scale
         self.position_scale = position_scale
@@ -90,16 +86,10 @@ class EncoderStack(keras.layers.Layer):
             ]
             if self.heads:
                 layers.append(
-                    MultiHeadSelfAttention(
-                        self.heads, self.inner_dropout, name=f"block_{block}_attention"
-                    )
+                    MultiHeadSelfAttention(self.heads, name=f"block_{block}_attention")
                 )
             layers.append(
-                FeedForward(
-                    self.feed_forward,
-                    self.inner_dropout,
-                    name=f"block_{block}_feed_forward",
-                )
+                FeedForward(self.feed_forward, name=f"block_{block}_feed_forward")
             )
             for layer in layers:
                 level = len(self.sublayers) + 1
@@ -139,7 +129,6 @@ class EncoderStack(keras.layers.Layer):
             "heads": self.heads,
             "feed_forward": self.feed_forward,
             "dropout": self.dropout,
-            "inner_dropout": self.inner_dropout,
             "survival": self.survival,
             "residual_scale": self.residual_scale,
             "position_scale": self.position_scale,

@@ -3,8 +3,6 @@
 import keras
 from keras import ops
 
-from qanet.layers.dropout import Dropout
-
 
 def gelu(x):
     """x Φ(x), Φ that of the normal distribution (Hendrycks and Gimpel, 2016).
@@ -23,18 +21,16 @@ class FeedForward(keras.layers.Layer):
 
     Args:
         inner: size of the hidden layer.
-        dropout: dropout rate of the hidden layer.
         activation: that of the hidden layer, one of `ACTIVATIONS`.
 
     Input and output: float tensor `(batch, length, width)`. The mask is not needed;
     it is accepted so that all sub-layers are called alike.
     """
 
-    def __init__(self, inner, dropout=0.0, activation="relu", **kwargs):
+    def __init__(self, inner, activation="relu", **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.inner = inner
-        self.dropout = Dropout(dropout, name="dropout")
         self.activation = activation
 
     def build(self, input_shape):
@@ -46,7 +42,7 @@ class FeedForward(keras.layers.Layer):
         self.contract.build((*input_shape[:-1], self.inner))
 
     def call(self, x, mask=None, training=False):
-        return self.contract(self.dropout(self.expand(x), training=training))
+        return self.contract(self.expand(x))
 
     def compute_output_shape(self, input_shape):
         return input_shape
@@ -55,6 +51,5 @@ class FeedForward(keras.layers.Layer):
         return {
             **super().get_config(),
             "inner": self.inner,
-            "dropout": self.dropout.rate,
             "activation": self.activation,
         }

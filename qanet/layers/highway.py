@@ -14,17 +14,15 @@ class Highway(keras.layers.Layer):
     Args:
         layers: number of layers.
         dropout: dropout rate of each layer's transform.
-        carry_dropout: dropout rate of what a layer passes on.
 
     Input and output: float tensor `(batch, length, width)`.
     """
 
-    def __init__(self, layers=2, dropout=0.0, carry_dropout=0.0, **kwargs):
+    def __init__(self, layers=2, dropout=0.0, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.layers = layers
         self.dropout = dropout
-        self.carry_dropout = Dropout(carry_dropout, name="carry_dropout")
 
     def build(self, input_shape):
         width = input_shape[-1]
@@ -54,9 +52,8 @@ class Highway(keras.layers.Layer):
             self.transforms, self.gates, self.dropouts, strict=True
         ):
             share = gate(x)
-            carried = self.carry_dropout(x, training=training)
             transformed = dropout(transform(x), training=training)
-            x = share * transformed + (1.0 - share) * carried
+            x = share * transformed + (1.0 - share) * x
         return x
 
     def compute_output_shape(self, input_shape):
@@ -67,5 +64,4 @@ class Highway(keras.layers.Layer):
             **super().get_config(),
             "layers": self.layers,
             "dropout": self.dropout,
-            "carry_dropout": self.carry_dropout.rate,
         }

@@ -27,7 +27,6 @@ class InputEmbedding(keras.layers.Layer):
         norm: normalise the output.
         word_dropout, character_dropout: rates at which single elements are dropped.
         dropout: dropout rate of the highway network's transforms.
-        carry_dropout: dropout rate of what the highway network passes on.
 
     Input: `rows`, integers `(batch, length)`, and `characters`, integers
     `(batch, length, characters_per_word)`; the seeds of type dropout, uint32 `(2,)`
@@ -46,7 +45,6 @@ class InputEmbedding(keras.layers.Layer):
         word_dropout=0.0,
         character_dropout=0.0,
         dropout=0.0,
-        carry_dropout=0.0,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -60,7 +58,6 @@ class InputEmbedding(keras.layers.Layer):
             "word_dropout": word_dropout,
             "character_dropout": character_dropout,
             "dropout": dropout,
-            "carry_dropout": carry_dropout,
         }
         self.width = width
         self.highway_first = highway_first
@@ -70,7 +67,7 @@ class InputEmbedding(keras.layers.Layer):
             self.characters = CharacterEmbedding(**characters, name="characters")
         self.word_dropout = Dropout(word_dropout, name="word_dropout")
         self.character_dropout = Dropout(character_dropout, name="character_dropout")
-        self.highway = Highway(highway_layers, dropout, carry_dropout, name="highway")
+        self.highway = Highway(highway_layers, dropout, name="highway")
         self.projection = keras.layers.Dense(width, use_bias=False, name="projection")
         self.norm = None
         if norm:

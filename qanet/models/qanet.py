@@ -51,10 +51,6 @@ class QANetConfig(WordReaderConfig):
         passes: applications of the model encoder; the pointer reads the last three.
         survival: probability that the last sub-layer of a stack takes part in a
             training step (stochastic depth).
-        dropout_everywhere: also drop what the authors' code drops: the outputs of the
-            encoder before context-query attention and of the passes before the
-            pointer, the weights of the attention, the hidden layers of the feed-forward
-            networks, and what the highway network passes on.
         residual_scale: fixed factor of every sub-layer's output; the paper has 1.
         position_scale: amplitude of the position signal; the paper has 1.
         position_per_block: add the position signal in every block, not once a stack.
@@ -72,7 +68,6 @@ class QANetConfig(WordReaderConfig):
     attention: Literal["both_ways", "context_to_query", "dcn"] = "both_ways"
     passes: int = Field(default=3, ge=3, le=100)
     survival: Probability = 0.9
-    dropout_everywhere: bool = False
     residual_scale: PositiveFloat = 0.3
     position_scale: PositiveFloat = 0.3
     position_per_block: bool = False
@@ -118,7 +113,6 @@ def build_qanet(
             heads=config.heads,
             feed_forward=config.feed_forward,
             dropout=config.dropout,
-            inner_dropout=everywhere,
             survival=config.survival,
             residual_scale=config.residual_scale,
             position_scale=config.position_scale,
@@ -128,16 +122,13 @@ def build_qanet(
             name=name,
         )
 
-    everywhere = config.dropout if config.dropout_everywhere else 0.0
-
     # Input embedding.
-    texts = embed_words(config, sizes, carry_dropout=everywhere)
+    texts = embed_words(config, sizes)
 
     # Embedding encoder: one stack for both texts.
     embedding_encoder = stack(config.embedding_encoder, "embedding_encoder")
-    encoder_dropout = Dropout(everywhere, name="encoder_dropout")
-    context = encoder_dropout(embedding_encoder(texts.context, texts.context_mask))
-    question = encoder_dropout(embedding_encoder(texts.question, texts.question_mask))
+    context = embedding_encoder(texts.context, texts.context_mask)
+    question = embedding_encoder(texts.question, texts.question_mask)
 
     # Context-query attention, and projection to the width of the model encoder.
     attention = {
@@ -154,11 +145,10 @@ def build_qanet(
     # Model encoder: one stack, applied several times.
     model_encoder = stack(config.model_encoder, "model_encoder")
     between_passes = Dropout(config.dropout, name="pass_dropout")
-    before_pointer = Dropout(everywhere, name="output_dropout")
     outputs = []
     for _ in range(config.passes):
         x = model_encoder(x, texts.context_mask)
-        outputs.append(before_pointer(x))
+        outputs.append(x)
         x = between_passes(x)
 
     # Output: start from the first two of the last three passes, end from the first

@@ -125,9 +125,7 @@ class EmbeddedTexts:
     question_mask: "keras.KerasTensor"
 
 
-def embed_words(
-    config: WordReaderConfig, sizes: EmbeddingSizes, carry_dropout: float = 0.0
-) -> EmbeddedTexts:
+def embed_words(config: WordReaderConfig, sizes: EmbeddingSizes) -> EmbeddedTexts:
     """Words and characters, highway, and what else the settings add to each word.
 
     `word_embedding`, `word_side` and `above_words` find the layers again by their
@@ -136,7 +134,6 @@ def embed_words(
     Args:
         config: the reader's settings.
         sizes: sizes of the vocabulary.
-        carry_dropout: dropout rate of what the highway network passes on.
     """
     import keras
 
@@ -186,7 +183,6 @@ def embed_words(
         word_dropout=element_rates[0],
         character_dropout=element_rates[1],
         dropout=config.dropout,
-        carry_dropout=carry_dropout,
         name="embedding",
     )
     if config.question_match:

@@ -6,35 +6,31 @@ from qanet.layers.look_up import PADDING
 from qanet.layers.numerics import MASKED_LOGIT
 
 
-def span_loss(weights, logits):
-    """-log Σ_i w_i p_i, where p is the softmax of the logits.
+def span_loss(target, logits):
+    """-log p of the marked token, where p is the softmax of the logits.
 
-    With all weight on one token that is the cross-entropy. In general w_i is the
-    probability that a token that is i in truth was marked as this example is:
-    "forward correction" (Patrini et al., 2017).
+    QANet, section 2.2, the output layer's loss for the start or the end.
 
     Args:
-        weights: float tensor `(batch, context_length)`, at least one of a row above
-            zero; `BatchMaker.targets` makes them.
+        target: float tensor `(batch, context_length)`, one at the marked token and
+            zero elsewhere; `BatchMaker.targets` makes them.
         logits: float tensor of the same shape.
 
     Returns:
         float32 tensor `(batch,)`.
     """
-    logits, weights = ops.cast(logits, "float32"), ops.cast(weights, "float32")
-    # The logarithm of weight 0 is -inf, which takes no part in sum and gradient.
-    marked = logits + ops.log(weights)
-    return ops.logsumexp(logits, axis=-1) - ops.logsumexp(marked, axis=-1)
+    logits, target = ops.cast(logits, "float32"), ops.cast(target, "float32")
+    return ops.logsumexp(logits, axis=-1) - ops.sum(target * logits, axis=-1)
 
 
-def taught_loss(weights, teacher, logits, share: float, temperature: float):
+def taught_loss(target, teacher, logits, share: float, temperature: float):
     """(1 - α) `span_loss` + α T² KL(softmax(teacher / T) || softmax(logits / T)).
 
     Knowledge distillation (Hinton et al., 2015, section 2); T² keeps the size of its
     gradient. An example of which the teacher says nothing has `span_loss` alone.
 
     Args:
-        weights: float tensor `(batch, context_length)`, see `span_loss`.
+        target: float tensor `(batch, context_length)`, see `span_loss`.
         teacher: float tensor of the same shape, logarithms of its probabilities; -inf
             where they are 0.
         logits: float tensor of the same shape, the student's.
@@ -53,7 +49,7 @@ def taught_loss(weights, teacher, logits, share: float, temperature: float):
     log_q = ops.log_softmax(logits / temperature, axis=-1)
     divergence = ops.sum(p * (log_p - log_q), axis=-1)
     share = share * ops.cast(ops.any(said, axis=-1), "float32")
-    marked = span_loss(weights, logits)
+    marked = span_loss(target, logits)
     return (1.0 - share) * marked + share * temperature**2 * divergence
 
 

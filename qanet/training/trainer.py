@@ -64,7 +64,6 @@ class Trainer:
                 data.train,
                 table,
                 windows,
-                training.label_noise,
                 config.data.no_answer,
                 data.teacher,
                 data.contextual,

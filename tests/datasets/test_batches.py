@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_examples import data_config, example, features_of, planned, text, windows_of
 
-from qanet.datasets import batches
 from qanet.datasets.batches import BatchMaker, training_batches, training_dataset
 from qanet.datasets.features import build_features
 from qanet.datasets.plans import NO_ITEM, PlannedBatch
@@ -124,88 +123,7 @@ def test_targets_count_from_the_window():
         assert rows == [words.row(word) for word in gold]
 
 
-def noisy_maker(contexts, answers, config, label_noise=0.25):
-    """A maker for contexts of one-letter words and answers, first and last token."""
-    examples = [
-        Example(
-            str(i), "Who?", " ".join(words), (Span(" ".join(words[a : b + 1]), 2 * a),)
-        )
-        for i, (words, (a, b)) in enumerate(zip(contexts, answers, strict=True))
-    ]
-    features = build_features(examples)
-    windows = training_windows(features, config, seed=0)
-    table = vocabulary().table(features.words)
-    return BatchMaker(features, table, windows, label_noise)
-
-
-@pytest.mark.parametrize(
-    ("context", "answer", "starts", "ends"),
-    [
-        # Once.
-        ("abcd", (1, 2), {1: 1}, {2: 1}),
-        # Its parts alone are no occurrences, nor is a part at the end of the text.
-        ("abcbdcab", (1, 2), {1: 1}, {2: 1}),
-        ("abcxcbab", (0, 2), {0: 1}, {2: 1}),
-        ("abab", (0, 1), {0: 0.75, 2: 0.25}, {1: 0.75, 3: 0.25}),
-        ("abxab", (3, 4), {3: 0.75, 0: 0.25}, {4: 0.75, 1: 0.25}),
-        ("axaya", (2, 2), {2: 0.75, 0: 0.125, 4: 0.125}, {2: 0.75, 0: 0.125, 4: 0.125}),
-        # Letters differ in case, and have no vectors of their own.
-        ("xXyx", (0, 0), {0: 0.75, 3: 0.25}, {0: 0.75, 3: 0.25}),
-        # Overlapping.
-        ("aaa", (0, 1), {0: 0.75, 1: 0.25}, {1: 0.75, 2: 0.25}),
-    ],
-)
-def test_other_places_of_an_answer_share_the_label_noise(context, answer, starts, ends):
-    maker = noisy_maker([context], [answer], data_config(8))
-    targets = maker.targets(PlannedBatch(np.array([0]), 8, 5))
-    for name, expected in (("start_logits", starts), ("end_logits", ends)):
-        (weights,) = targets[name].tolist()
-        assert {i: w for i, w in enumerate(weights) if w} == expected
-
-
-@settings(deadline=None)
-@given(
-    st.lists(
-        st.text("ab", min_size=1, max_size=12).flatmap(
-            lambda words: st.tuples(
-                st.just(words),
-                st.integers(0, len(words) - 1),
-                st.integers(0, 3),
-            )
-        ),
-        min_size=1,
-        max_size=7,
-    ),
-    st.integers(1, 4),
-)
-def test_places_are_found_in_the_window_of_each_item(texts, chunk):
-    contexts = [words for words, _, _ in texts]
-    answers = [(first, min(first + n, len(words) - 1)) for words, first, n in texts]
-    config = data_config(5, 8, answer_limit=4)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batches, "CHUNK", chunk)
-        maker = noisy_maker(contexts, answers, config, 0.5)
-    items = np.arange(len(texts))[::-1]
-    targets = maker.targets(PlannedBatch(items, 8, 5))
-    for row, item in enumerate(items):
-        offset, length = maker.windows.offsets[item], maker.windows.lengths[item]
-        seen = contexts[item][offset : offset + length]
-        first, last = answers[item]
-        answer = contexts[item][first : last + 1]
-        first, last = first - offset, last - offset
-        others = {
-            i for i in range(length) if seen[i:].startswith(answer) and i != first
-        }
-        for name, marked in (("start_logits", first), ("end_logits", last)):
-            expected = np.zeros(8)
-            for place in others:
-                expected[place + marked - first] = 0.5 / len(others)
-            expected[marked] = 0.5 if others else 1.0
-            np.testing.assert_allclose(targets[name][row], expected, atol=1e-7)
-
-
-@pytest.mark.parametrize("label_noise", [0.0, 0.25])
-def test_targets_of_a_model_that_knows_no_answer_begin_with_it(label_noise):
+def test_targets_of_a_model_that_knows_no_answer_begin_with_it():
     config = data_config(4, no_answer=True)
     contexts = [("abcd", None), ("abab", (0, 1)), ("abcd", (3, 3)), ("aaaa", None)]
     examples = [
@@ -222,14 +140,12 @@ def test_targets_of_a_model_that_knows_no_answer_begin_with_it(label_noise):
     ]
     features = build_features(examples)
     windows = training_windows(features, config, seed=0)
-    maker = BatchMaker(
-        features, vocabulary().table(features.words), windows, label_noise, True
-    )
+    table = vocabulary().table(features.words)
+    maker = BatchMaker(features, table, windows, no_answer=True)
     targets = maker.targets(PlannedBatch(np.arange(4), 4, 5))
-    right, wrong = 1 - label_noise, label_noise
     none, last = [1, 0, 0, 0, 0], [0, 0, 0, 0, 1]
-    expected_starts = [none, [0, right, 0, wrong, 0], last, none]
-    expected_ends = [none, [0, 0, right, 0, wrong], last, none]
+    expected_starts = [none, [0, 1, 0, 0, 0], last, none]
+    expected_ends = [none, [0, 0, 1, 0, 0], last, none]
     np.testing.assert_array_equal(targets["start_logits"], expected_starts)
     np.testing.assert_array_equal(targets["end_logits"], expected_ends)
     assert {weights.dtype for weights in targets.values()} == {np.dtype("float32")}
@@ -262,15 +178,6 @@ def test_what_a_teacher_says_is_cut_as_the_windows_are(none_first):
         assert told == [value + more for value in expected]
         assert targets[name].shape == targets["start_logits"].shape
         assert targets[name].dtype == np.float32
-
-
-def test_a_chunk_may_be_without_answers():
-    features = features_of((4, None), (4, None))
-    windows = training_windows(features, data_config(4, no_answer=True), seed=0)
-    table = vocabulary().table(features.words)
-    maker = BatchMaker(features, table, windows, label_noise=0.25, no_answer=True)
-    targets = maker.targets(PlannedBatch(np.arange(2), 4, 5))
-    assert targets["end_logits"].tolist() == [[1, 0, 0, 0, 0]] * 2
 
 
 @pytest.mark.parametrize(

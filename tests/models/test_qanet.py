@@ -132,7 +132,7 @@ def numpy_qanet(reference, weights, config, example):
         {"highway_before_projection": False, "character_filters": 0},
         {"passes": 4, "highway_layers": 0},
         {"embedding_norm": False, "residual_scale": 1.0, "position_scale": 1.0},
-        {"question_match": True, "dropout_everywhere": True},
+        {"question_match": True},
     ],
     ids=str,
 )

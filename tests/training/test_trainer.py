@@ -270,20 +270,6 @@ def test_seed_decides_on_first_weights_and_order(trainer, compiled_trainer, tmp_
     assert not np.array_equal(first[2], other[2])
 
 
-def test_label_noise_reaches_the_targets(trainer, compiled_trainer, tmp_path):
-    configure(trainer, label_noise=0.25)
-    other = Trainer(
-        trainer.config,
-        compiled_trainer.data,
-        Run(tmp_path),
-        compiled_trainer.distribution,
-    )
-    assert (trainer.loop.task.maker.label_noise, other.loop.task.maker.label_noise) == (
-        0.0,
-        0.25,
-    )
-
-
 def test_the_mix_reaches_the_plan(compiled_trainer, tiny_config, tmp_path):
     data = compiled_trainer.data
     count = len(data.train)
