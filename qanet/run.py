@@ -20,7 +20,7 @@ import contextlib
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -141,12 +141,72 @@ class RunDirectory:
         save_variables(self.weights_path, self.weights_of(model))
 
     def weights_of(self, model: "keras.Model") -> "dict[str, keras.Variable]":
-        """A model's weights by the names that they are stored under."""
-        raise NotImplementedError
+        """A model's weights by the names that they are stored under.
+
+        All but frozen word vectors: the vocabulary holds those.
+        """
+        return saved_variables(model)
 
     def save_metrics(self, metrics: dict[str, Any]) -> None:
         """Stores the metrics of the last evaluation."""
         write_text(self.metrics_path, json.dumps(metrics, indent=2) + "\n")
+
+    def begin(
+        self,
+        config: Section,
+        save: Callable[[], None],
+        resume: bool,
+        digest: str,
+        counts: dict[str, dict[str, int]] | None = None,
+    ) -> None:
+        """Stores what a training stands on; the directory must be held meanwhile.
+
+        Args:
+            config: the whole configuration.
+            save: stores what a new training makes of the data, such as the vocabulary.
+            resume: this training has begun before: only the data are noted anew.
+            digest: tells the data from others.
+            counts: what was read, for each data set.
+
+        Raises:
+            UserError: another training has taken the directory since this one began,
+                or the disk refuses a file.
+        """
+        if not resume:
+            if self.config_path.exists():
+                raise UserError(
+                    f"{self.directory}: another training has begun there; give another "
+                    "--output"
+                )
+            save()
+            # After it: who finds a configuration finds the rest.
+            self.save_config(config)
+        text = json.dumps({"digest": digest, **(counts or {})}, indent=2)
+        write_text(self.data_path, text + "\n")
+
+    def check_data(self, digest: str) -> None:
+        """Refuses to go on with other data than those that the run began with.
+
+        A run that tells nothing of its data, as former versions made them, goes on.
+
+        Raises:
+            UserError: the data are others, or the file is damaged.
+        """
+        try:
+            found = parse_json(self.data_path.read_bytes()).get("digest", digest)
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError, AttributeError):
+            raise UserError(
+                f"{self.data_path}: damaged; remove it to go on with the data as they "
+                "are now"
+            ) from None
+        if found != digest:
+            raise UserError(
+                f"{self.directory}: began with other training data or another teacher "
+                f"than the files that {self.config_path.name} names hold now; put the "
+                "former ones back, or begin a new run"
+            )
 
 
 class Run(RunDirectory):
@@ -203,10 +263,6 @@ class Run(RunDirectory):
         self.load_weights(model)
         return TrainedModel(model, vocabulary, config, self.load_threshold())
 
-    def weights_of(self, model: "keras.Model") -> "dict[str, keras.Variable]":
-        """All but frozen word vectors: the vocabulary holds those."""
-        return saved_variables(model)
-
     def load_metrics(self) -> dict[str, Any] | None:
         """Reads these metrics; `None` where the training has not come to its end.
 
@@ -226,35 +282,6 @@ class Run(RunDirectory):
                 f"{self.metrics_path}: damaged; remove it, then --resume evaluates "
                 "the run again"
             ) from None
-
-    def save_data(self, counts: dict[str, dict[str, int]], digest: str) -> None:
-        """Stores what was read, for each data set, and what tells it from others."""
-        text = json.dumps({"digest": digest, **counts}, indent=2)
-        write_text(self.data_path, text + "\n")
-
-    def check_data(self, digest: str) -> None:
-        """Refuses to go on with other data than those that the run began with.
-
-        A run that tells nothing of its data, as former versions made them, goes on.
-
-        Raises:
-            UserError: the data are others, or the file is damaged.
-        """
-        try:
-            found = parse_json(self.data_path.read_bytes()).get("digest", digest)
-        except FileNotFoundError:
-            return
-        except (OSError, ValueError, AttributeError):
-            raise UserError(
-                f"{self.data_path}: damaged; remove it to go on with the data as they "
-                "are now"
-            ) from None
-        if found != digest:
-            raise UserError(
-                f"{self.directory}: began with other training data or another teacher "
-                f"than the files that {self.config_path.name} names hold now; put the "
-                "former ones back, or begin a new run"
-            )
 
     def save_threshold(self, threshold: float) -> None:
         """Stores the probability above which "no answer" is the answer."""

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import qanet.run as run_module
 from qanet import Reader
+from qanet.config import Config
 from qanet.errors import UserError
 from qanet.run import DEFAULT_THRESHOLD, Run, build_run_model
 from qanet.text.vocabulary import Vocabulary
@@ -255,8 +256,13 @@ def test_weights_that_are_no_floats_are_refused(run, quick, kind):
 def test_goes_on_with_the_data_it_began_with_alone(tmp_path):
     run = Run(tmp_path)
     run.check_data("one")  # It ended before anything was stored.
-    run.save_data({"train": {"questions": 3}}, "one")
+    saved = []
+    counts = {"train": {"questions": 3}}
+    run.begin(Config(), lambda: saved.append(1), False, "one", counts)
+    assert json.loads(run.data_path.read_bytes()) == {"digest": "one", **counts}
     run.check_data("one")
+    run.begin(Config(), lambda: saved.append(2), True, "one")
+    assert saved == [1]
     with pytest.raises(UserError, match="began with other training data") as caught:
         run.check_data("other")
     assert str(tmp_path) in str(caught.value)

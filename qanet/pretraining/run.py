@@ -4,15 +4,10 @@ Importing this imports no Keras, so that mistakes are told before it is waited f
 """
 
 import os
-from typing import TYPE_CHECKING
 
 from qanet.pretraining.bilm_config import BiLMPretrainingConfig
 from qanet.pretraining.config import PretrainingConfig
 from qanet.run import RunDirectory
-from qanet.weights import saved_variables
-
-if TYPE_CHECKING:
-    import keras
 
 
 class PretrainingRun(RunDirectory):
@@ -35,10 +30,6 @@ class PretrainingRun(RunDirectory):
         super().__init__(directory)
         self.vocabulary_directory = self.directory / "vocabulary"
         self.encoder_directory = self.directory / "encoder"
-
-    def weights_of(self, model: "keras.Model") -> "dict[str, keras.Variable]":
-        """All of them, by path."""
-        return saved_variables(model)
 
 
 class BiLMRun(PretrainingRun):

@@ -3,6 +3,8 @@ section 3.1)."""
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -10,6 +12,7 @@ from keras import ops
 
 from qanet.console import log
 from qanet.errors import UserError
+from qanet.files import digest_of
 from qanet.models.bilm import build_language_model
 from qanet.models.elmo_weights import save_bilm
 from qanet.pretraining.bilm_batches import SentenceBatches
@@ -45,8 +48,12 @@ def pretrain_bilm(
     """
     distribution = make_distribution(config.distribution)
     with distribution.scope():
-        loop = _make_loop(config, run, resume, distribution)
-        loop.fit()
+        loop, vocabulary = _make_loop(config, run, resume, distribution)
+        digest = digest_of(map(Path, config.data.text))
+        if resume:
+            run.check_data(digest)
+        save = partial(vocabulary.save, run.words_path)
+        loop.fit(partial(run.begin, config, save, resume, digest))
         if not distribution.is_chief:
             return None
         model = loop.task.learner.model
@@ -60,7 +67,8 @@ def pretrain_bilm(
 
 def _make_loop(
     config: BiLMPretrainingConfig, run: BiLMRun, resume: bool, distribution
-) -> Loop:
+) -> tuple[Loop, WordVocabulary]:
+    """The loop, and the words that are predicted."""
     training = config.training
     keras.utils.set_random_seed(training.seed)
     documents = read_documents(config.data.text)
@@ -76,9 +84,6 @@ def _make_loop(
         _batches(part, vocabulary, training) for part in (train, held_out)
     )
     model = build_language_model(config.model, len(vocabulary))
-    if distribution.is_chief and not resume:
-        vocabulary.save(run.words_path)
-        run.save_config(config)
     predict = distribution.predictor(model)
     task = Task(
         learner=bilm_learner(model, training),
@@ -97,7 +102,7 @@ def _make_loop(
             f"held out, {len(vocabulary):,} that are predicted, "
             f"{model.count_params():,} parameters"
         )
-    return loop
+    return loop, vocabulary
 
 
 def split_words(documents: list[Document]) -> list[list[str]]:

@@ -80,8 +80,12 @@ class Loop:
             self.progress = progress
         return progress is not None
 
-    def fit(self) -> None:
+    def fit(self, begin: Callable[[], None] = lambda: None) -> None:
         """Trains to the end, or until the score has stopped rising.
+
+        Args:
+            begin: stores what the training stands on. It is called once the directory
+                is held, so that no other training writes there.
 
         Raises:
             UserError: the loss is not a finite number; the message names the step. Or
@@ -103,6 +107,7 @@ class Loop:
             )
             if self.is_chief:
                 self.run.remove_parts()
+                begin()
                 curves = stack.enter_context(
                     contextlib.closing(
                         Curves(self.run.tensorboard_directory, progress.step + 1)

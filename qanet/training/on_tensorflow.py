@@ -55,7 +55,7 @@ class TensorFlowDistribution:
         is_whole = not is_half_on_processor(learner)
         compiled = self._compiled if is_whole else around_products
         step_of_replica = replica_step(learner, compiled)
-        step = None
+        steps = {}
 
         def run(batch):
             loss, norm = strategy.run(step_of_replica, args=(batch,))
@@ -66,20 +66,21 @@ class TensorFlowDistribution:
             )
 
         def train(maker, plan):
-            nonlocal step
             dataset = strategy.distribute_datasets_from_function(
                 lambda context: training_dataset(maker, _shares(plan, context))
             )
-            if step is None:
+            # A round may be of batches of one size, and the next of several.
+            key = str(dataset.element_spec)
+            if key not in steps:
                 spec = None if self._static_shapes else [dataset.element_spec]
-                step = tf.function(
+                steps[key] = tf.function(
                     run,
                     input_signature=spec,
                     jit_compile=self._is_alone and is_whole,
                     autograph=False,
                 )
             for batch in dataset:
-                yield step(batch)
+                yield steps[key](batch)
 
         return train
 
@@ -135,7 +136,8 @@ class TensorFlowDistribution:
 
 def is_half_on_processor(learner: Learner) -> bool:
     """Whether a processor computes the learner's products in bfloat16."""
-    is_processor = not tf.config.list_logical_devices("GPU")
+    kinds = {device.device_type for device in tf.config.list_logical_devices()}
+    is_processor = not kinds & {"GPU", "TPU"}
     return is_processor and learner.model.compute_dtype == "bfloat16"
 
 

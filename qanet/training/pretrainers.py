@@ -1,6 +1,7 @@
 """The pre-training of BERT, and how well it predicts (Devlin et al., 2019)."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import keras
@@ -9,6 +10,7 @@ from keras import ops
 
 from qanet.console import log
 from qanet.datasets.plans import NO_ITEM
+from qanet.files import digest_of
 from qanet.layers.look_up import PADDING
 from qanet.models.bert import piece_sizes
 from qanet.models.pretrained import (
@@ -57,7 +59,11 @@ def pretrain(
     check_share("training.batch_size", config.training.batch_size, distribution)
     with distribution.scope():
         loop, vocabulary = _make_loop(config, run, resume, distribution)
-        loop.fit()
+        digest = digest_of(map(Path, config.data.text))
+        if resume:
+            run.check_data(digest)
+        save = partial(vocabulary.save, run.vocabulary_directory)
+        loop.fit(partial(run.begin, config, save, resume, digest))
         if not distribution.is_chief:
             return None
         model = loop.task.learner.model
@@ -92,9 +98,6 @@ def _make_loop(
     model = build_pretraining_model(config.model, piece_sizes(vocabulary, None))
     if config.model.pretrained and not checkpoints(run.checkpoint_directory):
         load_pretrained(model, config.model)
-    if distribution.is_chief and not resume:
-        vocabulary.save(run.vocabulary_directory)
-        run.save_config(config)
     task = Task(
         learner=pretraining_learner(model, config),
         maker=batches,

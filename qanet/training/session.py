@@ -1,13 +1,13 @@
 """A whole training from files to scores: what `train.py` does in between."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from qanet.config import Config
 from qanet.console import log
 from qanet.datasets.squad import Example
 from qanet.datasets.training_data import TrainingData, read_training_data
 from qanet.decoding import Answer
-from qanet.errors import UserError
 from qanet.evaluation.evaluator import evaluate
 from qanet.files import cache_directory
 from qanet.run import Run
@@ -70,13 +70,6 @@ def _train_run(
     trainer = Trainer(config, data, run, distribution)
     found = resume and trainer.loop.resume()
     if distribution.is_chief:
-        if not resume:
-            _take(run)
-            data.vocabulary.save(run.vocabulary_directory)
-            run.save_config(config)
-        counts = data.counts
-        counts["train"]["left_out"] = trainer.left_out
-        run.save_data(counts, digest)
         _announce(data, trainer)
         if resume:
             log.info(
@@ -84,7 +77,10 @@ def _train_run(
                 if found
                 else "there is no checkpoint yet: starting at the first step"
             )
-    trainer.loop.fit()
+    counts = data.counts
+    counts["train"]["left_out"] = trainer.left_out
+    save = partial(data.vocabulary.save, run.vocabulary_directory)
+    trainer.loop.fit(partial(run.begin, config, save, resume, digest, counts))
 
     if not distribution.is_chief:
         return None
@@ -102,14 +98,6 @@ def _train_run(
     run.save_metrics(result.metrics)
     answers = [result.answers[example.id][0] for example in data.dev_examples]
     return Report(result.metrics, data.dev_examples, answers)
-
-
-def _take(run: Run) -> None:
-    """Refuses a directory that another training has taken since this one began."""
-    if run.config_path.exists():
-        raise UserError(
-            f"{run.directory}: another training has begun there; give another --output"
-        )
 
 
 def _known_vocabulary(config: Config, run: Run, resume: bool) -> TextEncoder | None:

@@ -1,6 +1,8 @@
 """A translator's training, and how well it translates."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 
 import keras
 from keras import ops
@@ -8,6 +10,7 @@ from keras import ops
 from qanet.console import log
 from qanet.datasets.plans import PlannedBatch
 from qanet.errors import UserError
+from qanet.files import digest_of
 from qanet.training.distribution import make_distribution
 from qanet.training.learner import Learner
 from qanet.training.loop import Loop, Task
@@ -40,8 +43,12 @@ def train_translator(
     sacrebleu = _bleu_library()
     distribution = make_distribution(config.distribution)
     with distribution.scope():
-        loop, held_out = _make_loop(config, run, resume, distribution)
-        loop.fit()
+        loop, held_out, subwords = _make_loop(config, run, resume, distribution)
+        digest = digest_of(map(Path, config.data))
+        if resume:
+            run.check_data(digest)
+        save = partial(subwords.save, run.subwords_path)
+        loop.fit(partial(run.begin, config, save, resume, digest))
     if not distribution.is_chief:
         return None
     metrics = {"pairs": len(held_out)}
@@ -54,8 +61,8 @@ def train_translator(
 
 def _make_loop(
     config: TranslationConfig, run: TranslationRun, resume: bool, distribution
-) -> tuple[Loop, list[Pair]]:
-    """The loop, and the pairs that are held out."""
+) -> tuple[Loop, list[Pair], Subwords]:
+    """The loop, the pairs that are held out, and the sub-words."""
     training = config.training
     keras.utils.set_random_seed(training.seed)
     pairs = read_pairs(config.data, config.reverse)
@@ -82,16 +89,13 @@ def _make_loop(
     loop = Loop(task, training, run, distribution)
     if resume:
         loop.resume()
-    elif distribution.is_chief:
-        subwords.save(run.subwords_path)
-        run.save_config(config)
     if distribution.is_chief:
         log.info(
             f"{len(train):,} pairs to train on ({batches.left_out:,} too long and left "
             f"out), {len(held_out):,} held out, {len(subwords):,} sub-words, "
             f"{model.count_params():,} parameters"
         )
-    return loop, held_out
+    return loop, held_out, subwords
 
 
 def translation_learner(model: keras.Model, config: TrainingConfig) -> Learner:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from types import SimpleNamespace
 
 import numpy as np
@@ -125,3 +126,25 @@ def test_a_training_that_was_stopped_goes_on_bit_for_bit(
 def test_settings_that_do_not_go_together(text, tmp_path, setting, message):
     with pytest.raises(UserError, match=message):
         pretrain_bilm(configured(text, setting), BiLMRun(tmp_path / "run"))
+
+
+def test_does_not_go_on_with_other_texts(short, text, tmp_path):
+    run = BiLMRun(shutil.copytree(short[0].directory, tmp_path / "run"))
+    other = tmp_path / "other.txt"
+    other.write_text(text.read_text() + "\n\none two three")
+    before = {path: path.stat().st_mtime_ns for path in run.directory.rglob("*")}
+    with pytest.raises(UserError, match="began with other training data"):
+        pretrain_bilm(configured(other), run, resume=True)
+    assert before == {p: p.stat().st_mtime_ns for p in run.directory.rglob("*")}
+
+
+def test_a_mistake_leaves_nothing_behind(text, tmp_path, monkeypatch):
+    def refuse(*arguments):
+        raise UserError("too many replicas")
+
+    monkeypatch.setattr(bilm_pretrainer.SentenceBatches, "plan", refuse)
+    run = BiLMRun(tmp_path / "run")
+    with pytest.raises(UserError, match="too many replicas"):
+        pretrain_bilm(configured(text), run)
+    # So the mended command can be given as it stands.
+    assert not run.directory.exists()

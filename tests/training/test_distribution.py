@@ -18,6 +18,7 @@ from made_training import batches, small_learner, small_model, take_steps
 
 import qanet.training.trainer as trainer_module
 from qanet.config import DistributionConfig
+from qanet.datasets.plans import PlannedBatch
 from qanet.errors import UserError
 from qanet.run import Run, precision
 from qanet.training.distribution import check_share, make_distribution
@@ -227,8 +228,29 @@ def test_products_in_half_precision_are_left_to_the_library(monkeypatch):
         half = small_learner()
     assert is_half_on_processor(half)
     assert not is_half_on_processor(small_learner())
-    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [kind])
-    assert not is_half_on_processor(half)
+    for kind in ("GPU", "TPU"):
+        devices = [SimpleNamespace(device_type=name) for name in ("CPU", kind)]
+        monkeypatch.setattr(tf.config, "list_logical_devices", lambda d=devices: d)
+        assert not is_half_on_processor(half)
+
+
+def test_a_round_of_one_batch_size_may_come_before_one_of_several():
+    learner = small_learner()
+    train = make_distribution(DistributionConfig()).training(learner)
+    random = np.random.default_rng(0)
+
+    class Sizes:
+        def inputs(self, batch):
+            return {"x": random.normal(size=(len(batch.items), 3)).astype("float32")}
+
+        def targets(self, batch):
+            return {"y": random.normal(size=(len(batch.items), 2)).astype("float32")}
+
+    for sizes in ([4, 4], [4, 2], [2, 2]):
+        plan = [PlannedBatch(np.arange(size), 1, 1) for size in sizes]
+        losses = [float(ops.convert_to_numpy(loss)) for loss, _ in train(Sizes(), plan)]
+        assert len(losses) == 2
+        assert np.isfinite(losses).all()
 
 
 def test_half_precision_learns_like_single():

@@ -3,6 +3,7 @@
 import csv
 import json
 import random
+import shutil
 import sys
 
 import keras
@@ -293,3 +294,11 @@ def test_what_is_wrong_is_told_before_anything_is_written(text, tmp_path, monkey
     with pytest.raises(UserError, match=r"pip install 'qanet\[bert\]'"):
         pretrain(configured(text), run)
     assert not run.directory.exists()
+
+
+def test_does_not_go_on_with_other_texts(short, text, tmp_path):
+    run = PretrainingRun(shutil.copytree(short.directory, tmp_path / "run"))
+    other = tmp_path / "other.txt"
+    other.write_text(text.read_text() + "\n\na0 a1 a2.")
+    with pytest.raises(UserError, match="began with other training data"):
+        pretrain(configured(other, *SHORT), run, resume=True)

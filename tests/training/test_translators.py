@@ -219,6 +219,14 @@ def test_devices_train_like_one(pairs, tmp_path, monkeypatch):
             assert float(one[column]) == pytest.approx(float(other[column]), rel=0.02)
 
 
+def test_does_not_go_on_with_other_pairs(learned, pairs, tmp_path):
+    run = TranslationRun(shutil.copytree(learned[0].directory, tmp_path / "run"))
+    other = tmp_path / "other.tsv"
+    other.write_text(pairs.read_text() + "eight\thuit\n")
+    with pytest.raises(UserError, match="began with other training data"):
+        train_translator(configured(other), run, resume=True)
+
+
 def test_a_damaged_checkpoint_is_named(learned, pairs, tmp_path):
     copy = TranslationRun(tmp_path / "run")
     shutil.copytree(learned[0].directory, copy.directory)
