@@ -51,6 +51,13 @@ def made_examples(rng):
     return result
 
 
+def repeat_a_word(example):
+    """The context's second word stands at its end too, and first in the question."""
+    for column in ("words", "characters"):
+        context = example[f"context_{column}"]
+        context[-1] = example[f"question_{column}"][0] = context[1]
+
+
 def made_pieces(rng):
     """The same in word pieces."""
     return [
@@ -97,6 +104,15 @@ def logits(model, inputs, **arguments):
     output = model(inputs, **arguments)
     names = ("start_logits", "end_logits")
     return np.stack([ops.convert_to_numpy(output[name]) for name in names])
+
+
+def logits_of_each(model, examples):
+    """Those of each example, `(2, length)`, read in one batch with the others."""
+    output = logits(model, batch(examples))
+    return [
+        output[:, i, : length_of(example, "context")]
+        for i, example in enumerate(examples)
+    ]
 
 
 def trained_numbers(model):

@@ -71,6 +71,82 @@ def character_embedding(words, weights, filters, kernel_size):
     return result
 
 
+def input_embedding(
+    words,
+    characters,
+    weights,
+    filters,
+    kernel_size,
+    highway_layers,
+    highway_first,
+    norm,
+):
+    """Vectors of words, 1 being the unknown one, beside those of their characters."""
+    table, unknown = weights["words/table"], weights["words/unknown"]
+    vectors = [unknown if word == 1 else table[word] for word in words]
+    spelled = character_embedding(
+        characters, below(weights, "characters"), filters, kernel_size
+    )
+    x = np.concatenate([vectors, spelled], axis=1)
+    kernel, gates = weights["projection/kernel"], below(weights, "highway")
+    if highway_first:
+        x = highway(x, gates, highway_layers) @ kernel
+    else:
+        x = highway(x @ kernel, gates, highway_layers)
+    return layer_norm(x, below(weights, "norm")) if norm else x
+
+
+def spellings(words, characters, letters=None):
+    """The first letters of words, and the word itself where a letter is unknown."""
+    result = []
+    for word, spelled in zip(words, characters[:, :letters], strict=True):
+        if 1 not in spelled:
+            result.append(tuple(spelled))
+        else:
+            # Of an unknown word nothing is known: it is like no other.
+            result.append((word, *spelled) if word != 1 else object())
+    return result
+
+
+def text_match(text, other):
+    """Which words the other text has, in any case, by their stem; and how often its own
+    has them.
+
+    Texts are pairs of words and characters, none of which has a lower case.
+    """
+    columns = []
+    for letters in (None, None, 5):
+        own, others = spellings(*text, letters), spellings(*other, letters)
+        columns.append([word in others for word in own])
+    own = spellings(*text)
+    columns.append([np.log(own.count(word)) for word in own])
+    return np.array(columns, "float64").T
+
+
+def embed_words(example, weights, config):
+    """Context and question of an example as every reader of words begins."""
+    context, question = (
+        (example[f"{text}_words"], example[f"{text}_characters"])
+        for text in ("context", "question")
+    )
+
+    def embed(text, other):
+        x = input_embedding(
+            *text,
+            below(weights, "embedding"),
+            config.character_filters,
+            config.character_kernel,
+            config.highway_layers,
+            config.highway_before_projection,
+            config.embedding_norm,
+        )
+        if config.question_match:
+            x = x + text_match(text, other) @ weights["match_projection/kernel"]
+        return x
+
+    return embed(context, question), embed(question, context)
+
+
 def convolution(x, weights):
     depthwise = weights["depthwise_kernel"]
     before = (len(depthwise) - 1) // 2
@@ -161,18 +237,105 @@ def encoder(
     return layer_norm(x, below(weights, "norm")) if final_norm else x
 
 
-def context_query_attention(context, question, weights):
+def lstm(x, kernel, recurrent, bias):
+    """The states of one direction, from zero on."""
+    units = len(recurrent)
+    h = c = np.zeros(units)
+    states = []
+    for vector in x:
+        i, f, o, g = np.split(vector @ kernel + h @ recurrent + bias, 4)
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        h = sigmoid(o) * np.tanh(c)
+        states.append(h)
+    return np.array(states).reshape(-1, units)
+
+
+def bidirectional_lstm(x, weights):
+    """The forward state and the backward one side by side."""
+    recurrent = weights["recurrent_kernel"]
+    kernels, biases = np.split(weights["kernel"], 2, 1), np.split(weights["bias"], 2)
+    forward = lstm(x, kernels[0], recurrent[0], biases[0])
+    backward = lstm(x[::-1], kernels[1], recurrent[1], biases[1])[::-1]
+    return np.concatenate([forward, backward], axis=1)
+
+
+def trilinear_similarity(context, question, weights):
     """With [c; q; c * q] written out for every pair."""
     w = np.concatenate(
         [weights[f"{name}_weight"] for name in ("context", "question", "product")]
     )
-    similarity = np.array(
+    return np.array(
         [[w @ np.concatenate([c, q, c * q]) for q in question] for c in context]
     )
+
+
+def context_query_attention(context, question, weights):
+    similarity = trilinear_similarity(context, question, weights)
     rows, columns = softmax(similarity, axis=1), softmax(similarity, axis=0)
     a = rows @ question
     b = rows @ columns.T @ context
     return np.concatenate([context, a, context * a, context * b], axis=1)
+
+
+def bidirectional_attention(context, question, weights):
+    """[h; u; h * u; h * s], word by word, with the same s for all of them."""
+    similarity = trilinear_similarity(context, question, weights)
+    summed = softmax(similarity.max(axis=1), axis=0) @ context
+    rows = []
+    for h, row in zip(context, similarity, strict=True):
+        attended = softmax(row, axis=0) @ question
+        rows.append(np.concatenate([h, attended, h * attended, h * summed]))
+    return np.array(rows)
+
+
+def attention_over_attention(context, question):
+    """What each word of the question attends to, by how much it is attended to."""
+    pairs = context @ question.T
+    importance = np.mean([softmax(row, axis=0) for row in pairs], axis=0)
+    return sum(
+        share * softmax(column, axis=0)
+        for share, column in zip(importance, pairs.T, strict=True)
+    )
+
+
+def co_attention(context, question, weights):
+    """What each word of the context attends to, and each of the question."""
+    kernel = weights["projection/kernel"]
+    c, q = relu(context @ kernel), relu(question @ kernel)
+    of_context = [softmax(q @ word, axis=0) @ question for word in c]
+    of_question = [softmax(c @ word, axis=0) @ context for word in q]
+    return np.array(of_context), np.array(of_question)
+
+
+def gated_fusion(x, y, weights):
+    """Word by word, with one gate for all of a word."""
+    rows = []
+    for a, b in zip(x, y, strict=True):
+        pair = np.concatenate([a, b, a * b, a - b])
+        m = np.tanh(pair @ weights["fused/kernel"] + weights["fused/bias"])
+        g = sigmoid(pair @ weights["gate/kernel"] + weights["gate/bias"])
+        rows.append(g * m + (1.0 - g) * a)
+    return np.array(rows)
+
+
+def self_alignment(x, weights):
+    """Word by word, with x W y written out for every pair."""
+    rows = []
+    for word in x:
+        logits = [word @ weights["bilinear/kernel"] @ other for other in x]
+        rows.append(softmax(np.array(logits), axis=0) @ x)
+    return np.array(rows)
+
+
+def text_summary(x, weights):
+    return softmax(x @ weights["score/kernel"][:, 0], axis=0) @ x
+
+
+def bilinear_pointer(context, question, weights):
+    """The question is one vector."""
+    start = context @ (question @ weights["start/kernel"])
+    end = context @ (question @ weights["end/kernel"])
+    return start, end
 
 
 def span_pointer(m0, m1, m2, weights):

@@ -21,7 +21,7 @@ def built(x):
     return layer
 
 
-def numpy_layer(x, kernel, gain, softmax):
+def numpy_layer(x, kernel, gain, reference):
     """Piece by piece: start and end, of real pieces alone."""
     outputs = np.zeros((2, 2, 4))
     for row, (question, context) in enumerate(zip(QUESTION, CONTEXT, strict=True)):
@@ -29,18 +29,16 @@ def numpy_layer(x, kernel, gain, softmax):
         n, m = np.count_nonzero(context), np.count_nonzero(question)
         states, asked = x[row, 4 : 4 + n], x[row, 1 : 1 + m] / np.sqrt(5)
         for i, part in enumerate((kernel[:, :5], kernel[:, 5:])):
-            pairs = ((states @ part) @ asked.T).astype("float64")
-            importance = np.mean([softmax(line) for line in pairs], axis=0)
-            total = sum(importance[j] * softmax(pairs[:, j]) for j in range(m))
+            total = reference.attention_over_attention(states @ part, asked)
             outputs[i, row, 1 : 1 + n] = gain[i] * np.log(total)
     return outputs
 
 
-def test_against_numpy(x, randomise, softmax):
+def test_against_numpy(x, randomise, reference):
     layer = built(x)
     weights = randomise(layer)
     found = [ops.convert_to_numpy(y) for y in layer(x, QUESTION, CONTEXT)]
-    expected = numpy_layer(x, weights["projection/kernel"], weights["gain"], softmax)
+    expected = numpy_layer(x, weights["projection/kernel"], weights["gain"], reference)
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 

@@ -20,39 +20,21 @@ def texts(rng):
     return x, np.arange(5) < np.array(LENGTHS)[:, None]
 
 
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
-
-
-def read(x, kernel, recurrent, bias):
-    """The states of one direction, on one text without padding."""
-    h = c = np.zeros(UNITS)
-    states = []
-    for vector in x:
-        i, f, o, g = np.split(vector @ kernel + h @ recurrent + bias, 4)
-        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
-        h = sigmoid(o) * np.tanh(c)
-        states.append(h)
-    return np.array(states).reshape(-1, UNITS)
-
-
-def numpy_lstm(x, weights):
+@pytest.fixture
+def numpy_lstm(reference):
     """The layer in float64."""
-    result = np.zeros((*x.shape[:2], 2 * UNITS))
-    kernels = np.split(weights["kernel"], 2, axis=1)
-    biases = np.split(weights["bias"], 2)
-    for row, length in enumerate(LENGTHS):
-        text = x[row, :length]
-        for way, turn in enumerate((slice(None), slice(None, None, -1))):
-            states = read(
-                text[turn], kernels[way], weights["recurrent_kernel"][way], biases[way]
-            )
-            columns = slice(way * UNITS, (way + 1) * UNITS)
-            result[row, :length, columns] = states[turn]
-    return result
+
+    def read(x, weights):
+        result = np.zeros((*x.shape[:2], 2 * UNITS))
+        for row, length in enumerate(LENGTHS):
+            text = x[row, :length]
+            result[row, :length] = reference.bidirectional_lstm(text, weights)
+        return result
+
+    return read
 
 
-def test_against_numpy(texts, randomise):
+def test_against_numpy(texts, randomise, numpy_lstm):
     x, mask = texts
     layer = BidirectionalLSTM(UNITS)
     layer(x, mask)
@@ -62,7 +44,7 @@ def test_against_numpy(texts, randomise):
     np.testing.assert_allclose(output, numpy_lstm(x, weights), atol=1e-6)
 
 
-def test_gradients_against_numpy(texts, randomise, check_gradients, rng):
+def test_gradients_against_numpy(texts, randomise, numpy_lstm, check_gradients, rng):
     x, mask = texts
     layer = BidirectionalLSTM(UNITS)
     layer(x, mask)
@@ -141,7 +123,7 @@ def test_first_weights_are_drawn_for_each_gate():
 
 
 def test_mixed_bfloat16_keeps_its_states_in_single_precision(
-    mixed_bfloat16, texts, randomise
+    mixed_bfloat16, texts, randomise, numpy_lstm
 ):
     x, mask = texts
     layer = BidirectionalLSTM(UNITS)

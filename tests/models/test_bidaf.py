@@ -1,9 +1,48 @@
 """Tests of qanet.models.bidaf; what all models promise is tested in test_contract."""
 
 import keras
-from made_models import SIZES, lstm_numbers, trained_numbers, with_sizes
+import numpy as np
+from made_models import (
+    SIZES,
+    logits_of_each,
+    lstm_numbers,
+    made_examples,
+    trained_numbers,
+    with_sizes,
+)
 
 from qanet.models.bidaf import BiDAFConfig, build_bidaf
+
+
+def numpy_bidaf(reference, weights, config, example):
+    """The model on one example, from the formulas."""
+
+    def below(name):
+        return reference.below(weights, name)
+
+    def read(x, name):
+        return reference.bidirectional_lstm(x, below(name))
+
+    context, question = (
+        read(x, "contextual") for x in reference.embed_words(example, weights, config)
+    )
+    attended = reference.bidirectional_attention(context, question, below("attention"))
+    modelled = attended
+    for i in range(config.modelling_layers):
+        modelled = read(modelled, f"modelling_{i}")
+    end_modelled = read(modelled, "end")
+    return reference.span_pointer(attended, modelled, end_modelled, below("pointer"))
+
+
+def test_against_numpy(rng, randomise, reference):
+    config = BiDAFConfig(units=3, width=4, character_width=3, character_filters=5)
+    model = build_bidaf(config, SIZES)
+    weights = randomise(model)
+    examples = made_examples(rng)
+
+    for example, found in zip(examples, logits_of_each(model, examples), strict=True):
+        expected = numpy_bidaf(reference, weights, config, example)
+        np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def test_parameter_count():

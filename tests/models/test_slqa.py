@@ -1,11 +1,60 @@
 """Tests of qanet.models.slqa; what all models promise is tested in test_contract."""
 
+import numpy as np
 import pytest
-from made_models import SIZES, lstm_numbers, trained_numbers, with_sizes
+from made_models import (
+    SIZES,
+    logits_of_each,
+    lstm_numbers,
+    made_examples,
+    repeat_a_word,
+    trained_numbers,
+    with_sizes,
+)
 
 from qanet.models.slqa import SLQAConfig, build_slqa
 
 CONTEXTUAL = {"contextual": "a directory", "contextual_output": True}
+
+
+def numpy_slqa(reference, weights, config, example):
+    """The model on one example, from the formulas."""
+
+    def below(name):
+        return reference.below(weights, name)
+
+    def read(x, name):
+        return reference.bidirectional_lstm(x, below(name))
+
+    def fuse(x, y, name):
+        return reference.gated_fusion(x, y, below(name))
+
+    context, question = (
+        np.concatenate([read(x, "encoder"), x], axis=1)
+        for x in reference.embed_words(example, weights, config)
+    )
+    of_context, of_question = reference.co_attention(
+        context, question, below("co_attention")
+    )
+    context = read(fuse(context, of_context, "context_fusion"), "context")
+    question = read(fuse(question, of_question, "question_fusion"), "question")
+
+    aligned = reference.self_alignment(context, below("self_alignment"))
+    context = read(fuse(context, aligned, "self_fusion"), "fused_context")
+    question = reference.text_summary(question, below("question_summary"))
+    return reference.bilinear_pointer(context, question, below("pointer"))
+
+
+def test_against_numpy(rng, randomise, reference):
+    config = SLQAConfig(units=3, width=4, character_width=3, character_filters=5)
+    model = build_slqa(config, SIZES)
+    weights = randomise(model)
+    examples = made_examples(rng)
+    repeat_a_word(examples[1])
+
+    for example, found in zip(examples, logits_of_each(model, examples), strict=True):
+        expected = numpy_slqa(reference, weights, config, example)
+        np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("output", [{}, CONTEXTUAL])
