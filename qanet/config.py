@@ -83,10 +83,8 @@ class DataConfig(Section):
 
     @model_validator(mode="after")
     def _check_mix(self) -> Self:
-        if ORIGINAL in self.augmented:
-            raise ValueError(
-                f"augmented: {ORIGINAL} stands for train; take other names"
-            )
+        for name in self.augmented.keys() & {ORIGINAL, "train", "dev"}:
+            raise ValueError(f"augmented: {name} is another set; take other names")
         if ORIGINAL not in self.mix:
             raise ValueError(f"mix has no weight for {ORIGINAL}")
         # A packed data set brings names that are not known here.
@@ -169,7 +167,7 @@ class TrainingConfig(LearningConfig):
     start_from: str | None = None
     teacher: str | None = None
     teacher_share: Share = 0.5
-    temperature: PositiveFloat = 2.0
+    temperature: float = Field(default=2.0, gt=0.0, le=100.0)
     evaluation_questions: Count = 0
     evaluation_batch_size: Size = 32
     precision: Literal["float32", "bfloat16"] = "float32"

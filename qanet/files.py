@@ -91,8 +91,15 @@ def held(path: Path) -> Iterator[None]:
 
 def cache_directory() -> Path:
     """Where tokens and vectors are kept for the next start; may be deleted any time."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "qanet"
+    if base := os.environ.get("XDG_CACHE_HOME"):
+        return Path(base) / "qanet"
+    try:
+        return Path.home() / ".cache" / "qanet"
+    except RuntimeError:
+        raise UserError(
+            "there is no home directory for the cache; set XDG_CACHE_HOME to a "
+            "directory"
+        ) from None
 
 
 def digest_of(paths: Iterable[Path], seed: str = "") -> str:
@@ -137,11 +144,28 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
     opened = gzip.open if str(path).endswith(".gz") else open
     with reading_text(path):
         try:
-            with opened(path, "rt", encoding="utf-8-sig", newline="\n") as file:
-                for line in file:
-                    yield line.rstrip("\r\n")
+            with opened(path, "rb") as file:
+                yield from decoded_lines(file, path)
         except (EOFError, zlib.error, gzip.BadGzipFile):
             raise UserError(f"{path}: is not a whole gzip file") from None
+
+
+def decoded_lines(
+    lines: Iterable[bytes], name: str | os.PathLike[str]
+) -> Iterator[str]:
+    """Lines of bytes as text, without their ends and a first byte order mark.
+
+    Raises:
+        UserError: a line is not UTF-8; the message has `name` and its number.
+    """
+    for number, line in enumerate(lines, start=1):
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError:
+            raise UserError(
+                f"{name}: line {number} is not UTF-8; save it as UTF-8"
+            ) from None
+        yield text.rstrip("\r\n")
 
 
 def pack_json(value: Any) -> np.ndarray:

@@ -20,8 +20,10 @@ from qanet.onnx_reader import reader_files
 from qanet.reader import Reader
 from qanet.text.tokenizer import count_tokens
 
-# Rows that are answered together, and the longest row in bytes.
+# Rows that are answered together, and characters, unless one row has more; and the
+# longest row in bytes.
 TOGETHER = 256
+CHARACTERS = 2**22
 LONGEST = 2**26
 
 
@@ -55,6 +57,21 @@ def read_rows(lines: Iterable[bytes | None], first: int = 1) -> Iterator[Row]:
             yield Row(number, error=f"is longer than {LONGEST // 2**20} MiB")
         elif line.strip():
             yield parse_row(number, line)
+
+
+def parts_of(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """Rows that are answered together, which bounds the memory they need."""
+    part, characters = [], 0
+    for row in rows:
+        passages = [row.context] if isinstance(row.context, str) else row.context
+        size = sum(map(len, passages))
+        if part and (len(part) == TOGETHER or characters + size > CHARACTERS):
+            yield part
+            part, characters = [], 0
+        part.append(row)
+        characters += size
+    if part:
+        yield part
 
 
 def parse_row(number: int, line: bytes) -> Row:

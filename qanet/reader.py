@@ -220,7 +220,7 @@ class Reader:
         Args:
             examples: the examples that `features` was built from.
             features: their tokens.
-            chosen: indices of the examples to answer; all by default.
+            chosen: indices of the examples to answer, rising; all by default.
             top_k: number of spans to each.
             progress: label of a progress bar; none by default.
 
@@ -279,8 +279,9 @@ class Reader:
     def _check_questions(
         self, examples: Sequence[Example], features: Features, chosen: np.ndarray
     ) -> None:
+        lengths = features.question_lengths
         for i in chosen:
-            self._check_length(examples[i], features.question_lengths[i])
+            self._check_length(examples[i], lengths[i])
 
     def check_questions(self, examples: Sequence[Example]) -> None:
         """Refuses a question that is too long, before a long work begins.

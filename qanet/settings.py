@@ -3,6 +3,7 @@
 Unknown keys, wrong types and impossible values are refused.
 """
 
+import contextlib
 import copy
 import re
 from pathlib import Path
@@ -21,6 +22,7 @@ from pydantic import (
 )
 
 from qanet.errors import UserError
+from qanet.files import parse_json
 
 LARGEST = 100_000_000
 # Levels of nested values, and characters of a value that a message shows.
@@ -31,6 +33,8 @@ SizeOrZero = Annotated[NonNegativeInt, Field(le=10_000)]
 Depth = Annotated[NonNegativeInt, Field(le=100)]
 Count = Annotated[NonNegativeInt, Field(le=LARGEST)]
 PositiveCount = Annotated[PositiveInt, Field(le=LARGEST)]
+# Steps that are planned before the first one, in 400 bytes each.
+PlannedSteps = Annotated[PositiveInt, Field(le=5_000_000)]
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Probability = Annotated[float, Field(gt=0.0, le=1.0)]
@@ -141,7 +145,11 @@ class _Loader(yaml.SafeLoader):
 
 
 def _parse(text: str) -> Any:
-    """What a YAML text stands for; raises `ValueError` where it is none."""
+    """What a YAML or JSON text stands for; raises `ValueError` where it is none."""
+    # YAML reads some texts of JSON otherwise: pairs of surrogates, control characters.
+    if text.startswith(('"', "[", "{")):
+        with contextlib.suppress(ValueError):
+            return parse_json(text)
     try:
         return yaml.load(text, _Loader)
     # Besides its own errors nearly anything, from what makes values of the text.

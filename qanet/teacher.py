@@ -35,7 +35,7 @@ def teach(
     Args:
         reader: the teacher.
         examples: what it reads.
-        data: their file, for messages.
+        data: their files, for messages.
         output: the file.
         key: as `key_of` gives it.
 
@@ -46,9 +46,13 @@ def teach(
     """
     reader.check_questions(examples)
     directory = parts_of(output)
-    _check_parts(directory, key)
-    write_text(directory / "key.json", json.dumps(key))
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{directory}: cannot be made: {error.strerror}") from None
     with held(directory):
+        _check_parts(directory, key)
+        write_text(directory / "key.json", json.dumps(key))
         parts = []
         with progress_bar(total=len(examples), desc="reading", unit="question") as bar:
             for first in range(0, len(examples), PART):

@@ -1,5 +1,6 @@
 """Tests of qanet.config."""
 
+import json
 import re
 from importlib import resources
 
@@ -13,6 +14,7 @@ from qanet.config import Config, load_preset, preset_names
 from qanet.errors import UserError
 from qanet.models.bidaf import BiDAFConfig
 from qanet.models.qanet import StackConfig
+from qanet.run import Run
 from qanet.settings import Section, load_settings
 
 # Yu et al., 2018, sections 2.2, 3.1 and 4.1.
@@ -182,6 +184,18 @@ def test_an_override_of_a_part_leaves_the_rest_as_it_is():
 
 def test_an_override_takes_all_after_the_first_equals_sign():
     assert load_preset("qanet", ["data.dev=a=b.json"]).data.dev == "a=b.json"
+
+
+@pytest.mark.parametrize(
+    "name", ["\U0001f600", "\x7f", "\x9b", "\x85", "\ufffe", "\xa0"]
+)
+def test_a_file_may_have_any_name(name, tmp_path):
+    path = f"{name}.json"
+    config = load_preset("qanet-tiny", [f"data.train={json.dumps(path)}"])
+    assert config.data.train == path
+    run = Run(tmp_path)
+    run.save_config(config)
+    assert run.load_config() == config
 
 
 def test_vectors_can_be_taken_away():
@@ -403,7 +417,13 @@ def test_impossible_value(key, value):
         (["data.buckets=[160, 400, 400]"], "buckets must rise strictly"),
         (["data.augmented.fr=fr.json"], "mix lacks fr"),
         (["data.mix.fr=1"], "augmented lacks fr"),
-        (["data.augmented.original=fr.json"], "original stands for train"),
+        (["data.augmented.original=fr.json"], "augmented: original is another set"),
+        (["data.augmented.train=fr.json"], "augmented: train is another set"),
+        (
+            ["data.augmented.dev=fr.json", "data.mix={original: 1, dev: 1}"],
+            "augmented: dev is another set",
+        ),
+        (["training.temperature=101"], "training.temperature=101"),
         (
             ["training.steps=100000", "training.batch_size=1001"],
             "steps=100000 times batch_size=1001 is more than 100,000,000 questions",

@@ -181,6 +181,16 @@ def test_the_cache_is_below_the_home_directory(tmp_path, monkeypatch, variable):
     assert cache_directory() == tmp_path / ".cache" / "qanet"
 
 
+def test_without_a_home_directory_the_cache_has_no_place(monkeypatch):
+    def home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr("pathlib.Path.home", home)
+    with pytest.raises(UserError, match="set XDG_CACHE_HOME"):
+        cache_directory()
+
+
 def test_the_cache_is_where_the_environment_says(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert cache_directory() == tmp_path / "qanet"
@@ -225,8 +235,9 @@ def test_lines_that_cannot_be_read(tmp_path):
         with pytest.raises(UserError, match="not a whole gzip file"):
             list(read_lines(path))
     plain = tmp_path / "text"
-    plain.write_bytes(b"caf\xe9\n")
-    with pytest.raises(UserError, match="not UTF-8"):
+    # Far behind what is decoded at once.
+    plain.write_bytes(b"good\n" * 30_000 + b"caf\xe9\n")
+    with pytest.raises(UserError, match="line 30001 is not UTF-8"):
         list(read_lines(plain))
 
 

@@ -15,6 +15,7 @@ from qanet.question_file import (
     key_of,
     lines_of,
     parse_row,
+    parts_of,
     read_rows,
     rows_done,
     write_answers,
@@ -33,6 +34,16 @@ def test_a_row_is_a_question_and_a_context():
     assert parse_row(3, b"\xef\xbb\xbf" + line()) == Row(3, None, "Where?", CONTEXT)
     several = parse_row(1, line(id=[7], context=["one", "two"]))
     assert several == Row(1, [7], "Where?", ["one", "two"])
+
+
+def test_parts_are_bounded_in_rows_and_in_characters(monkeypatch):
+    monkeypatch.setattr(question_file, "TOGETHER", 3)
+    monkeypatch.setattr(question_file, "CHARACTERS", 10)
+    contexts = ["1", "12", "123", "1", ["1234", "12345"], "12", "x" * 99, "1"]
+    rows = [Row(i, context=context) for i, context in enumerate(contexts)]
+    parts = [[row.number for row in part] for part in parts_of(iter(rows))]
+    assert parts == [[0, 1, 2], [3, 4], [5], [6], [7]]
+    assert list(parts_of([])) == []
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from qanet.datasets.features import build_features
 from qanet.datasets.soft_targets import load_targets
 from qanet.datasets.squad import read_squad
 from qanet.errors import UserError
+from qanet.files import held
 from qanet.teacher import key_of, parts_of, teach
 
 
@@ -93,6 +94,16 @@ def test_parts_of_another_teacher_are_refused(
     with pytest.raises(UserError, match=r"targets\.npz\.parts: .* remove it"):
         teach(trained_reader, examples, "d", output, "key")
     assert not output.exists()
+
+
+def test_a_directory_that_another_teacher_holds_is_left_alone(
+    trained_reader, examples, tmp_path
+):
+    output = tmp_path / "targets.npz"
+    parts_of(output).mkdir()
+    with held(parts_of(output)), pytest.raises(UserError, match="another process"):
+        teach(trained_reader, examples, "dev.json", output, "key")
+    assert not list(parts_of(output).iterdir())
 
 
 def test_the_key_tells_readers_and_data_apart(trained, examples, tmp_path):

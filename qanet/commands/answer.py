@@ -3,7 +3,6 @@
 import argparse
 import contextlib
 import json
-import re
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -18,14 +17,12 @@ from qanet.commands.options import (
     check_reader,
     load_backend,
     positive,
+    printable,
     standard_input,
 )
 from qanet.console import is_verbose, log, progress_bar, say
 from qanet.errors import UserError, reading_text
 from qanet.shipped import shipped_reader
-
-# Characters that a terminal obeys.
-CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
 def add_parser(commands) -> None:
@@ -103,7 +100,7 @@ def _answer_one(options: argparse.Namespace) -> None:
             say(json.dumps(record, ensure_ascii=False))
         else:
             # One line an answer, also where it runs over a line break.
-            text = " ".join(CONTROLS.sub(" ", answer.text).split()) or NO_ANSWER
+            text = printable(answer.text) or NO_ANSWER
             say(f"{answer.score:6.1%}  {text}")
 
 
@@ -208,15 +205,16 @@ def _answer_rows(
     Returns:
         The numbers of the bad rows.
     """
-    from qanet.question_file import TOGETHER, answer_rows, lines_of, read_rows
+    from qanet.question_file import answer_rows, lines_of, parts_of, read_rows
 
     rows = read_rows(islice(lines_of(source), done, None), done + 1)
     # A program that asks may wait for each answer before it asks on.
-    together = 1 if _is_stream(options.input) else TOGETHER
+    is_stream = _is_stream(options.input)
+    parts = ([row] for row in rows) if is_stream else parts_of(rows)
     reader = _load(options.model)
     bad = []
     with progress_bar(unit="row", disable=not _is_told()) as bar:
-        while some := list(islice(rows, together)):
+        for some in parts:
             answered = answer_rows(reader, some, options.top_k)
             write(answered)
             for line in answered:

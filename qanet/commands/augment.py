@@ -1,6 +1,7 @@
 """`python -m qanet augment`: paraphrases a data set."""
 
 import argparse
+from functools import partial
 from pathlib import Path
 
 from qanet.commands.options import check_file, positive
@@ -45,7 +46,7 @@ def add_parser(commands) -> None:
         )
     parser.add_argument(
         "--candidates",
-        type=positive,
+        type=partial(positive, most=100),
         default=5,
         metavar="K",
         help="translations of a sentence that one is drawn from, in either direction, "
@@ -106,7 +107,7 @@ def _run(options: argparse.Namespace) -> None:
     from qanet.files import write_text
     from qanet.translation.translator import open_translator
 
-    check_file(options.output)
+    check_file(options.output, inputs=[options.input])
     report = options.output.with_suffix(".report.md")
     check_file(report)
     if options.beam_options and not options.runner:

@@ -2,11 +2,13 @@
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from qanet.commands.options import check_directory, check_reader, load_backend
 from qanet.console import log, say
 from qanet.errors import UserError
+from qanet.evaluation.file_names import REPORT_FILES, RESULT_FILES
 from qanet.shipped import shipped_reader
 
 
@@ -98,7 +100,7 @@ def _take(options: argparse.Namespace, output: Path):
 
     predictions = read_predictions(options.predictions)
     if options.report:
-        _check_report(options, output)
+        _check_output(output, [options.predictions, Path(options.data)], REPORT_FILES)
     elif options.output:
         raise UserError(
             "--output goes with --model or --report; --predictions alone writes nothing"
@@ -124,7 +126,7 @@ def _read(options: argparse.Namespace, output: Path):
     """Examples, the reader's predictions for them, and their scores; all is written."""
     from qanet.datasets.features import build_features
 
-    check_directory(output)
+    _check_output(output, [Path(options.data)], (*RESULT_FILES, *REPORT_FILES))
     for directory in options.model:
         check_reader(directory)
     data = _full_name(options.data)
@@ -188,14 +190,13 @@ def _keep_results_of_other_data(output: Path, data: str) -> None:
         raise UserError(f"{path}: holds the results of {other}; give another --output")
 
 
-def _check_report(options: argparse.Namespace, output: Path) -> None:
-    """Refuses a directory that is a file, and one where the input is report.json."""
+def _check_output(output: Path, inputs: Sequence[Path], files: Sequence[str]) -> None:
+    """Refuses a directory that is a file, and one where a result replaces an input."""
     check_directory(output)
-    for path in (options.predictions, Path(options.data)):
-        if path.resolve() == (output / "report.json").resolve():
-            raise UserError(
-                f"{path}: the report would take its place; give another --output"
-            )
+    written = {(output / name).resolve() for name in files}
+    for path in inputs:
+        if path.resolve() in written:
+            raise UserError(f"{path}: would be replaced; give another --output")
 
 
 def _report(examples, predictions: dict[str, str], output: Path) -> None:

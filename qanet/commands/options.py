@@ -4,9 +4,10 @@ import argparse
 import json
 import logging
 import os
+import re
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -20,6 +21,9 @@ CACHE = (
     "What is made of data and vectors is kept in ~/.cache/qanet ($XDG_CACHE_HOME/qanet "
     "where that is set), so that a second start is fast; it may be deleted."
 )
+
+# Characters that a terminal obeys.
+CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 # Stands for an empty answer where people read it.
 NO_ANSWER = "(no answer)"
@@ -121,8 +125,16 @@ def check_directory(directory: Path) -> None:
     _check_place(directory, option)
 
 
-def check_file(path: Path, option: str = "--output") -> None:
-    """Refuses a file that cannot be written, and what is there and is no file."""
+def check_file(
+    path: Path, option: str = "--output", inputs: Iterable[str | Path] = ()
+) -> None:
+    """Refuses a file that cannot be written, and what is there and is no file.
+
+    Also one of the `inputs`, which it would take the place of.
+    """
+    for file in inputs:
+        if Path(file).resolve() == path.resolve():
+            raise UserError(f"{option} {path}: would take the place of what is read")
     if path.exists() and not path.is_file():
         what = "a directory" if path.is_dir() else "no ordinary file"
         raise UserError(f"{option} {path}: is {what}; give a file")
@@ -194,8 +206,13 @@ def standard_input() -> BinaryIO:
     return sys.stdin.buffer
 
 
-def positive(text: str) -> int:
-    """A whole number of at least 1."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
+def printable(text: str) -> str:
+    """A text on one line, without the characters that a terminal obeys."""
+    return " ".join(CONTROLS.sub(" ", text).split())
+
+
+def positive(text: str, most: int = 1_000_000) -> int:
+    """A whole number from 1 to `most`."""
+    if not re.fullmatch("[0-9]{1,9}", text) or not 1 <= int(text) <= most:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {most:,}")
     return int(text)

@@ -45,7 +45,9 @@ def _run(options: argparse.Namespace) -> None:
             "model.contextual: a packed data set has no texts, which it reads; leave "
             "it out"
         )
-    check_file(options.output)
+    data = config.data
+    read = [data.train, data.dev, *data.augmented.values(), *config.vocabulary.vectors]
+    check_file(options.output, inputs=read)
     check_files(config)
     data = read_training_data(config, cache_directory())
     save_packed(options.output, data)

@@ -59,7 +59,7 @@ def add_parser(commands) -> None:
     )
     parser.add_argument(
         "--workers",
-        type=positive,
+        type=partial(positive, most=1000),
         default=os.cpu_count() or 1,
         metavar="N",
         help="threads that read at a time with an ONNX export; one reads with a run "

@@ -12,6 +12,7 @@ from qanet.commands.options import (
     check_directory,
     check_reader,
     configured,
+    printable,
 )
 from qanet.console import load_keras, log, say
 from qanet.errors import UserError
@@ -98,8 +99,9 @@ def run(options: argparse.Namespace) -> None:
     say(f"\n{_scores(report.metrics)}\n")
     for example, answer in report.samples(SHOWN_QUESTIONS):
         gold = example.answers[0].text if example.answers else NO_ANSWER
-        say(f"question:  {example.question.strip()}")
-        say(f"gold:      {gold}\npredicted: {answer.text or NO_ANSWER}\n")
+        say(f"question:  {printable(example.question.strip())}")
+        say(f"gold:      {printable(gold)}")
+        say(f"predicted: {printable(answer.text or NO_ANSWER)}\n")
     say(f"run directory: {run.directory}")
 
 

@@ -3,12 +3,14 @@
 import argparse
 import contextlib
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
 from qanet.commands.options import check_directory, positive, standard_input
 from qanet.console import load_keras, say
 from qanet.errors import UserError, reading_text
+from qanet.files import decoded_lines
 
 
 def add_parser(commands) -> None:
@@ -86,7 +88,7 @@ def _add_run(actions) -> None:
     )
     run.add_argument(
         "--candidates",
-        type=positive,
+        type=partial(positive, most=100),
         default=1,
         metavar="K",
         help="translations of a sentence, the best first, a tab between them "
@@ -152,5 +154,4 @@ def _lines(path: str) -> Iterator[str]:
             file = standard_input()
         else:
             file = stack.enter_context(open(path, "rb"))
-        for line in file:
-            yield line.decode("utf-8").rstrip("\r\n")
+        yield from decoded_lines(file, path)

@@ -4,6 +4,7 @@ A plan is made of index arrays alone, so that every backend, with or without tf.
 gets the very same batches.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -126,8 +127,10 @@ def _epochs(
         drawn = [original]
         for name, queue in waiting.items():
             count = round(len(original) * weights[name] / weights[ORIGINAL])
-            while len(queue) < count:
-                queue = np.concatenate([queue, random.permutation(items[name])])
+            lacking = max(count - len(queue), 0)
+            times = math.ceil(lacking / len(items[name]))
+            more = (random.permutation(items[name]) for _ in range(times))
+            queue = np.concatenate([queue, *more])
             drawn.append(queue[:count])
             waiting[name] = queue[count:]
         yield random.permutation(np.concatenate(drawn))

@@ -150,10 +150,11 @@ def read_training_data(
                 f"{config.data.packed}: has no training set {name!r}, which data.mix "
                 f"names; it has {', '.join(data.sources)}"
             )
-        if config.training.teacher and not data.teacher:
+        if config.training.teacher:
             raise UserError(
-                f"{config.data.packed}: has no soft targets, which training.teacher "
-                "names; pack it anew with --set training.teacher=FILE"
+                f"training.teacher: {config.data.packed} brings its own soft targets "
+                "or none; leave this out, or pack it anew with --set "
+                "training.teacher=FILE"
             )
         if data.teacher and data.teacher.none_first != config.data.no_answer:
             raise UserError(

@@ -11,6 +11,7 @@ import numpy as np
 from qanet.datasets.features import Features
 from qanet.datasets.squad import Example
 from qanet.decoding import Answer, decide
+from qanet.evaluation.file_names import REPORT_FILES, RESULT_FILES
 from qanet.evaluation.metrics import score, squad_v2
 from qanet.files import write_text
 from qanet.reader import Reader
@@ -40,7 +41,8 @@ class Evaluation:
         """Writes `predictions.json`, `nbest.json` and `metrics.json`, which names data.
 
         And `na_prob.json`, as SQuAD's official evaluation reads it, where the model
-        tells whether there is an answer.
+        tells whether there is an answer. Files of a former evaluation that this one
+        has not, also of its report, are removed.
         """
         nbest = {
             id: [
@@ -64,6 +66,8 @@ class Evaluation:
         for name, content in contents.items():
             text = json.dumps(content, ensure_ascii=False, indent=1)
             write_text(directory / f"{name}.json", text + "\n")
+        for name in {*RESULT_FILES, *REPORT_FILES} - {f"{n}.json" for n in contents}:
+            (directory / name).unlink(missing_ok=True)
 
 
 def evaluate(

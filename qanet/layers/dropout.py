@@ -66,7 +66,9 @@ def _replica():
 
 
 def _keep(numbers, rate, seed):
-    return hash_uniform_bits(numbers, seed) >= np.uint32(round(rate * 2**32))
+    # A rate that is nearly one is rounded to one, which no 32 bits hold.
+    least = min(round(rate * 2**32), 2**32 - 1)
+    return hash_uniform_bits(numbers, seed) >= np.uint32(least)
 
 
 def _drop(x, keep, rate):

@@ -58,9 +58,11 @@ class MaskedBatches:
             )
         random = np.random.default_rng(self.seed)
         epochs = [draw_pairs(sentences, self.length, random)]
-        count = count or len(epochs[0])
-        while sum(map(len, epochs)) < count:
+        drawn = len(epochs[0])
+        count = count or drawn
+        while drawn < count:
             epochs.append(draw_pairs(sentences, self.length, random))
+            drawn += len(epochs[-1])
         return np.concatenate(epochs)[:count]
 
     def plan(self) -> list[PlannedBatch]:

@@ -6,7 +6,15 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, model_validator
 
 from qanet.config import DistributionConfig, LearningConfig
 from qanet.models.bilm import BiLMConfig
-from qanet.settings import LARGEST, Count, PositiveCount, Rate, Section, Size
+from qanet.settings import (
+    LARGEST,
+    Count,
+    PlannedSteps,
+    PositiveCount,
+    Rate,
+    Section,
+    Size,
+)
 
 
 class TextConfig(Section):
@@ -34,7 +42,7 @@ class BiLMLearningConfig(LearningConfig):
             drawn by their frequency (sampled softmax); measuring takes all.
     """
 
-    steps: PositiveCount = 20_000
+    steps: PlannedSteps = 20_000
     warmup_steps: Count = 1000
     decay: Literal["constant", "cosine", "linear", "trapezoid"] = "linear"
     beta_1: Rate = 0.9

@@ -60,6 +60,8 @@ def _unseen(document: Document, seen: set[str]) -> Document:
 
 def _texts(path: str) -> Iterator[Document]:
     """The documents of a text file."""
+    if str(path).endswith(".json.gz"):
+        raise UserError(f"{path}: is packed JSON; unpack it with gunzip")
     if str(path).removesuffix(".gz").endswith(".tsv"):
         raise UserError(
             f"{path}: is a table; write one column to a file of its own, the first "

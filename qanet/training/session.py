@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 
-from qanet.config import Config
+from qanet.config import ORIGINAL, Config
 from qanet.console import log
 from qanet.datasets.squad import Example
 from qanet.datasets.training_data import TrainingData, read_training_data
@@ -78,7 +78,8 @@ def _train_run(
                 else "there is no checkpoint yet: starting at the first step"
             )
     counts = data.counts
-    counts["train"]["left_out"] = trainer.left_out
+    for name, count in trainer.left_out.items():
+        counts["train" if name == ORIGINAL else name]["left_out"] = count
     save = partial(data.vocabulary.save, run.vocabulary_directory)
     trainer.loop.fit(partial(run.begin, config, save, resume, digest, counts))
 
@@ -121,9 +122,9 @@ def _announce(data: TrainingData, trainer: Trainer) -> None:
             f"{training.teacher_share:.0%} of the loss, "
             f"temperature {training.temperature:g}"
         )
-    if trainer.left_out:
+    if left_out := sum(trainer.left_out.values()):
         log.info(
-            f"left out of training: {trainer.left_out:,} questions without an answer "
+            f"left out of training: {left_out:,} questions without an answer "
             f"of at most {trainer.config.data.answer_limit} tokens"
         )
     log.info(

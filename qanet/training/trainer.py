@@ -3,13 +3,14 @@
 import math
 
 import keras
+import numpy as np
 from keras import ops
 
 from qanet.config import Config
 from qanet.datasets.batches import BatchMaker
 from qanet.datasets.plans import PlannedBatch, plan_training
 from qanet.datasets.training_data import TrainingData
-from qanet.datasets.windows import training_windows
+from qanet.datasets.windows import Windows, training_windows
 from qanet.evaluation.evaluator import evaluate
 from qanet.models.registry import MODELS, forward_flops
 from qanet.reader import Reader
@@ -56,7 +57,7 @@ class Trainer:
             math.prod(variable.shape) for variable in self.model.trainable_variables
         )
         windows = training_windows(data.train, config.data, training.seed)
-        self.left_out = len(data.train) - len(windows)
+        self.left_out = left_out_of(data.sources, windows)
         table = data.vocabulary.table(data.train.words)
         task = Task(
             learner=reading_learner(self.model, config, data.teacher is not None),
@@ -114,6 +115,14 @@ class Trainer:
             self.config.model, self.sizes, batch.context_length, batch.question_length
         )
         return 3 * len(batch.items) * one
+
+
+def left_out_of(sources: dict[str, int], windows: Windows) -> dict[str, int]:
+    """How many examples of each training set no window shows."""
+    counts = list(sources.values())
+    source_of = np.searchsorted(np.cumsum(counts), windows.examples, side="right")
+    shown = np.bincount(source_of, minlength=len(counts))
+    return dict(zip(sources, (counts - shown).tolist(), strict=True))
 
 
 def reading_learner(

@@ -5,7 +5,7 @@ from typing import Literal, Self
 from pydantic import Field, NonNegativeFloat, PositiveFloat, model_validator
 
 from qanet.config import DistributionConfig, LearningConfig
-from qanet.settings import Count, PositiveCount, Rate, Section, Size
+from qanet.settings import Count, PlannedSteps, PositiveCount, Rate, Section, Size
 
 
 class ModelConfig(Section):
@@ -49,7 +49,7 @@ class TrainingConfig(LearningConfig):
         held_out: pairs kept from the training, to measure on.
     """
 
-    steps: PositiveCount = 4000
+    steps: PlannedSteps = 4000
     warmup_steps: Count = 400
     beta_1: Rate = 0.9
     beta_2: Rate = 0.98

@@ -70,23 +70,38 @@ def train_subwords(sentences: Iterable[str], pieces: int, seed: int) -> Subwords
         sentences: text of all languages.
         pieces: number of sub-words; fewer where the text has not so many.
         seed: fixes which sentences are looked at where there are very many.
+
+    Raises:
+        UserError: there are fewer sub-words than characters, or no sentence that is
+            short enough to learn from.
     """
     sentencepiece = _library()
     sentencepiece.SetRandomGeneratorSeed(seed)
     model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.Train(
-        sentence_iterator=iter(sentences),
-        model_writer=model,
-        vocab_size=pieces,
-        hard_vocab_limit=False,
-        character_coverage=0.9999,
-        input_sentence_size=500_000,
-        pad_id=PADDING,
-        unk_id=UNKNOWN,
-        bos_id=BEGIN,
-        eos_id=END,
-        minloglevel=2,
-    )
+    try:
+        sentencepiece.SentencePieceTrainer.Train(
+            sentence_iterator=iter(sentences),
+            model_writer=model,
+            vocab_size=pieces,
+            hard_vocab_limit=False,
+            character_coverage=0.9999,
+            input_sentence_size=500_000,
+            pad_id=PADDING,
+            unk_id=UNKNOWN,
+            bos_id=BEGIN,
+            eos_id=END,
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        if "required_chars" in str(error):
+            raise UserError(
+                f"model.pieces={pieces}: are fewer than the texts have characters; "
+                "give more"
+            ) from None
+        raise UserError(
+            "data: no sub-words can be made of these texts, whose lines may be too "
+            "long; give one sentence a line"
+        ) from None
     return Subwords(model.getvalue())
 
 

@@ -56,12 +56,12 @@ def test_no_answer_is_said_in_words(loaded, tmp_path, capsys):
     assert answer(capsys, "--context-file", path) == "  0.0%  (no answer)\n"
 
 
-@pytest.mark.parametrize("count", ["0", "-1", "many"])
-def test_top_k_is_a_number_of_at_least_1(count, context_file, capsys):
+@pytest.mark.parametrize("count", ["0", "-1", "many", "1000001", "9" * 5000])
+def test_top_k_is_a_number_from_1_to_a_million(count, context_file, capsys):
     with pytest.raises(SystemExit) as exit:
         answer(capsys, "--context-file", context_file, "--top-k", count)
     assert exit.value.code == 2
-    assert f"'{count}' is not a number of at least 1" in capsys.readouterr().err
+    assert f"'{count}' is not a number from 1 to 1,000,000" in capsys.readouterr().err
 
 
 def test_answer_prints_json(loaded, context_file, trained_reader, capsys):

@@ -270,6 +270,17 @@ def test_report_does_not_take_the_place_of_its_input(refused, tiny_files, tmp_pa
     assert data.read_bytes() == tiny_files.dev.read_bytes()
 
 
+@pytest.mark.parametrize("name", ["report.json", "predictions.json", "na_prob.json"])
+def test_results_do_not_take_the_place_of_the_data(
+    refused, loaded, tiny_files, tmp_path, name
+):
+    data = tmp_path / name
+    shutil.copy(tiny_files.dev, data)
+    arguments = ["--model", "run", "--data", data, "--output", tmp_path]
+    assert f"{data}: would be replaced" in refused(cli.evaluate, *arguments)
+    assert data.read_bytes() == tiny_files.dev.read_bytes()
+
+
 def test_report_where_it_cannot_be_written(refused, tiny_files, tmp_path):
     ids = [example.id for example in read_squad(tiny_files.dev).examples]
     predictions = write_predictions(

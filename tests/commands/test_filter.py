@@ -44,6 +44,7 @@ def test_what_the_reader_answers_rightly_is_kept(
         (["--least-f1", "0"], "--least-f1 0: must be above 0"),
         (["--least-f1", "nan"], "--least-f1 nan: must be above 0"),
         (["--input", "missing.json"], "missing.json: cannot be read"),
+        (["--output", "{dev}"], "would take the place of what is read"),
         (["--model", "missing"], "missing: not a run directory"),
     ],
 )
@@ -52,6 +53,7 @@ def test_mistakes_are_told_before_anything_is_read(
 ):
     monkeypatch.setattr(Reader, "load", None)
     arguments = ["filter", "--model", "run", "--input", tiny_files.dev]
+    options = [option.format(dev=tiny_files.dev) for option in options]
     line = refused(cli.main, *arguments, "--output", "kept.json", *options)
     assert message in line
 

@@ -253,12 +253,14 @@ def test_the_digest_tells_training_sets_and_teachers_apart(data, tmp_path):
     assert load_packed(tmp_path / "data.npz").digest() == digests[1]
 
 
-def test_a_packed_data_set_without_the_configured_teacher(data, tmp_path):
+def test_a_packed_data_set_has_a_teacher_of_its_own_or_none(data, tmp_path):
     path = tmp_path / "data.npz"
     save_packed(path, data)
     settings = {"data": {"packed": str(path)}, "training": {"teacher": "t.npz"}}
     config = Config.model_validate(settings)
-    with pytest.raises(UserError, match=r"data\.npz: has no soft targets"):
+    with pytest.raises(
+        UserError, match=r"^training\.teacher: .*data\.npz brings its own soft"
+    ):
         read_training_data(config, tmp_path / "cache")
 
 

@@ -168,6 +168,19 @@ def test_files_take_the_place_of_older_ones(tmp_path):
     assert len(list(tmp_path.iterdir())) == 3
 
 
+def test_files_that_only_a_former_evaluation_has_are_removed(tmp_path):
+    for name in ("na_prob.json", "report.json", "report.png", "notes.txt"):
+        (tmp_path / name).write_text("{}")
+    examples, features = data_set(2)
+    evaluate(KnowingReader(), examples, features).save(tmp_path, "dev.json")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "metrics.json",
+        "nbest.json",
+        "notes.txt",
+        "predictions.json",
+    ]
+
+
 def test_no_answer_is_decided_by_the_readers_threshold():
     examples, features = data_set(4, impossible={1, 3})
     reader = DoubtingReader([0.1, 0.9, 0.6, 0.4])

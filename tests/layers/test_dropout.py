@@ -38,6 +38,10 @@ def test_share_of_dropped_elements_is_the_rate(rate):
     assert abs(share - rate) < 5 * np.sqrt(rate * (1 - rate) / COUNT)
 
 
+def test_a_rate_that_is_nearly_one_drops_all():
+    assert not np.any(kept(Dropout(1 - 1e-12, seed=1)))
+
+
 def test_kept_elements_are_scaled_up_and_the_others_zero(rng):
     x = rng.normal(size=SHAPE).astype("float32")
 

@@ -69,9 +69,10 @@ def test_what_is_written_is_read(write, texts):
         ("text", "", "text: holds no text"),
         ("text", " \n\t\n", "text: holds no text"),
         ("a.json", squad([" "], []), "a.json: holds no text"),
-        ("text", b"caf\xe9", "text: is not UTF-8"),
+        ("text", b"caf\xe9", "text: line 1 is not UTF-8"),
         ("a.json", b"caf\xe9", "a.json: is not UTF-8"),
         ("a.json", "{", "a.json: is not valid JSON"),
+        ("a.json.gz", "{}", "a.json.gz: is packed JSON; unpack it"),
         ("a.tsv", "a\tb", r"a.tsv: is a table.* cut -f1"),
         ("a.tsv.gz", "a\tb", r"a.tsv.gz: is a table.* cut -f1"),
         *(

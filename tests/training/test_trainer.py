@@ -15,6 +15,7 @@ import qanet.training.trainer as trainer_module
 from qanet.datasets.features import build_features, join_features
 from qanet.datasets.squad import Example, Span
 from qanet.datasets.training_data import TrainingData
+from qanet.datasets.windows import Windows
 from qanet.errors import UserError
 from qanet.evaluation.evaluator import Evaluation
 from qanet.files import held
@@ -22,7 +23,7 @@ from qanet.run import Run
 from qanet.training import loop
 from qanet.training.checkpoint import Progress
 from qanet.training.curves import Curves
-from qanet.training.trainer import Trainer
+from qanet.training.trainer import Trainer, left_out_of
 
 # The clock stands in these columns.
 TIMES = ("seconds", "steps_per_second", "examples_per_second", "model_gflops")
@@ -268,6 +269,12 @@ def test_seed_decides_on_first_weights_and_order(trainer, compiled_trainer, tmp_
             assert not np.array_equal(value, other[0][name]), name
     assert not same(first[1], other[1])
     assert not np.array_equal(first[2], other[2])
+
+
+def test_what_is_left_out_is_counted_for_each_set():
+    windows = Windows(np.array([0, 2, 3, 5]), np.zeros(4, int), np.ones(4, int))
+    sources = {"original": 3, "fr": 4}
+    assert left_out_of(sources, windows) == {"original": 1, "fr": 2}
 
 
 def test_the_mix_reaches_the_plan(compiled_trainer, tiny_config, tmp_path):

@@ -49,6 +49,18 @@ def test_there_are_at_most_so_many(subwords):
     assert len(train_subwords(TEXTS, 100_000, seed=1)) < 200
 
 
+@pytest.mark.parametrize(
+    ("texts", "pieces", "message"),
+    [
+        (["abcdefghijklmnopqrstuvwxyz"], 10, "^model.pieces=10: are fewer than"),
+        (["a " * 3000], 60, "^data: no sub-words can be made"),
+    ],
+)
+def test_texts_of_which_no_sub_words_are_made(texts, pieces, message):
+    with pytest.raises(UserError, match=message):
+        train_subwords(texts, pieces, seed=1)
+
+
 def test_saved_and_loaded(subwords, tmp_path):
     path = tmp_path / "subwords.model"
     subwords.save(path)
