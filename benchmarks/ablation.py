@@ -60,7 +60,7 @@ def train(name: str, arguments: list[str], directory: Path, cores: set[int]) -> 
         return
     # Of this thread, whose processes inherit it.
     os.sched_setaffinity(0, cores)
-    command = [sys.executable, "train.py", "--output", str(run)]
+    command = [sys.executable, str(ROOT / "train.py"), "--output", str(run)]
     if (run / "config.json").exists():
         command.append("--resume")
     else:
@@ -69,7 +69,7 @@ def train(name: str, arguments: list[str], directory: Path, cores: set[int]) -> 
             command += ["--set", setting]
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / f"{run.name}.log").open("ab") as log:
-        result = subprocess.run(command, cwd=ROOT, stdout=log, stderr=log)
+        result = subprocess.run(command, stdout=log, stderr=log)
     if result.returncode:
         raise SystemExit(f"{name}: the training failed, see {log.name}")
 

@@ -135,6 +135,8 @@ def main() -> None:
     parser.add_argument("--adversarial", nargs="*", default=[], metavar="FILE")
     parser.add_argument("--output", type=Path, required=True, metavar="DIR")
     options = parser.parse_args()
+    if len({run.name for run in options.runs}) < len(options.runs):
+        parser.error("two runs have the same name, by which they are told apart")
     data = read_squad(options.data).examples
     adversarial = {
         Path(path).stem: read_squad(path).examples for path in options.adversarial

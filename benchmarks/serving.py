@@ -46,7 +46,6 @@ class Server:
         self.process = subprocess.Popen(
             [*command, "--port", "0", *options],
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
             text=True,
         )
 
@@ -54,7 +53,10 @@ class Server:
         line = self.process.stdout.readline()
         # The server's log goes on there; nobody reads it.
         threading.Thread(target=self.process.stdout.read, daemon=True).start()
-        host, port = re.search(r"http://([\d.]+):(\d+)", line).groups()
+        found = re.search(r"http://([\d.]+):(\d+)", line)
+        if not found:
+            sys.exit(self.process.wait())
+        host, port = found.groups()
         connection = http.client.HTTPConnection(host, int(port), timeout=600)
         connection.request("GET", "/healthz")
         connection.getresponse().read()

@@ -51,12 +51,12 @@ def measure(arguments: list[str], f1: float, run: Path) -> dict:
         computed it how.
     """
     # A score on a part of dev is no score.
-    command = [sys.executable, "train.py", *arguments, "--output", str(run)]
+    command = [sys.executable, str(ROOT / "train.py"), *arguments, "--output", str(run)]
     command += ["--set", "training.evaluation_questions=0"]
     environment = dict(os.environ)
     environment.pop("JAX_COMPILATION_CACHE_DIR", None)
     begin = time.monotonic()
-    with subprocess.Popen(command, cwd=ROOT, env=environment) as process:
+    with subprocess.Popen(command, env=environment) as process:
         ended = False
         while not ended:
             ended = process.poll() is not None

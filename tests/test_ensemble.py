@@ -75,10 +75,12 @@ def test_readers_of_other_tokens_are_averaged_on_those_of_the_first():
 
 
 def test_only_the_chosen_examples_are_read():
-    examples = [Example(str(i), QUESTION, CONTEXT, ()) for i in range(3)]
-    both = Ensemble([reader([0.0] * 4), reader([1.0] * 4)])
+    texts = [CONTEXT, CONTEXT.replace("Rome", "the old town of Rome"), "Bo"]
+    examples = [Example(str(i), QUESTION, text, ()) for i, text in enumerate(texts)]
+    both = Ensemble([reader([0.0] * 9), reader([1.0] * 9)])
     features = build_features(examples, both.vocabulary.tokens)
-    assert len(both.logits(examples, features, np.array([0, 2]))) == 2
+    found = both.logits(examples, features, np.array([0, 2]))
+    assert [of.tokens.shape[1] for of in found] == [4, 1]
 
 
 def test_no_answer_is_averaged_too():

@@ -1,6 +1,8 @@
 """Contextual vectors of a data set, encoded once and kept on disk."""
 
 import hashlib
+import math
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,6 +75,7 @@ def _encoded(
         return _open(path, shape)
     except (OSError, ValueError):
         pass
+    _check_room(encoder.cache, 2 * math.prod(shape))
     vectors = _told(encoder.encode(texts, spans), f"encoding {name}", len(texts))
     try:
         write_file(path, lambda file: _write(file, shape, vectors))
@@ -80,6 +83,18 @@ def _encoded(
     except UserError as error:
         log.warning("%s; the next start will take as long", error)
         return _in_memory(shape, encoder.encode(texts, spans))
+
+
+def _check_room(directory: Path, needed: int) -> None:
+    """Raises `UserError` where a disk has no room for some bytes."""
+    place = next(p for p in (directory, *directory.parents) if p.exists())
+    free = shutil.disk_usage(place).free
+    if free < needed:
+        raise UserError(
+            f"{directory}: has {free / 1e9:.1f} GB free, and the contextual vectors "
+            f"take {needed / 1e9:.1f} GB; make room, or set XDG_CACHE_HOME to another "
+            "disk"
+        )
 
 
 def _open(path: Path, shape: tuple[int, ...]) -> np.ndarray:

@@ -68,7 +68,7 @@ class TrainingData:
         dev: its tokens.
         vocabulary: words, characters and vectors.
         counts: for `train`, `dev` and each augmented set, how much was read and mended.
-        teacher: what the teacher says of `original`; `None` without one.
+        teacher: what the teacher says of `train`; `None` without one.
         contextual: contextual vectors of `train`; `None` without a language model.
     """
 

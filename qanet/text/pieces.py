@@ -130,8 +130,8 @@ class WordPieces:
     def count(self, text: str, most: int | None = None) -> int:
         """How many pieces a text has; some number above `most` where there are more.
 
-        Texts without white space for thousands of characters may have one piece more in
-        each of these.
+        A text without white space for thousands of characters may be counted higher
+        than it is split: it is counted in parts, at whose ends no piece goes on.
         """
         total = 0
         for part in PARTS.finditer(text):

@@ -45,3 +45,10 @@ def test_the_table_and_the_files(readers, trained, tiny_files, tmp_path, capsys)
     assert result["questions_per_second"] > 0
     assert result["latency_ms"] > 0
     assert (tmp_path / "out" / "readers.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_two_runs_of_one_name_are_refused(readers, trained, tmp_path, capsys):
+    with pytest.raises(SystemExit) as exit:
+        readers("--data", "x", "--output", tmp_path, trained.directory, "other/trained")
+    assert exit.value.code == 2
+    assert "two runs have the same name" in capsys.readouterr().err

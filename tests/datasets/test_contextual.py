@@ -1,6 +1,7 @@
 """Tests of qanet.datasets.contextual."""
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from qanet.datasets.contextual import contextual_vectors
 from qanet.datasets.features import build_features, join_features
 from qanet.datasets.squad import Example
+from qanet.errors import UserError
 from qanet.text.tokenizer import words_of
 
 EXAMPLES = [
@@ -111,3 +113,12 @@ def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, caplog):
     found = vectors_of(Counting(tmp_path / "file" / "cache"))
     np.testing.assert_array_equal(found.context, vectors_of(Counting()).context)
     assert "cannot be written" in caplog.text
+
+
+def test_a_disk_without_room_is_told_before_anything_is_encoded(tmp_path, monkeypatch):
+    usage = SimpleNamespace(free=10)
+    monkeypatch.setattr("shutil.disk_usage", lambda place: usage)
+    encoder = Counting(tmp_path / "new")
+    with pytest.raises(UserError, match="make room, or set XDG_CACHE_HOME"):
+        vectors_of(encoder)
+    assert not encoder.texts
