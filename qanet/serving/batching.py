@@ -75,9 +75,17 @@ class Batcher:
         try:
             return await asyncio.gather(*futures)
         finally:
-            # Where one has failed, nobody waits for the others.
+            # Where one has failed or the client has gone, nobody waits for the others.
             for future in futures:
                 future.cancel()
+            if any(future.cancelled() for future in futures):
+                self._forget_cancelled()
+
+    def _forget_cancelled(self) -> None:
+        # They would keep their texts for as long as a slow batch takes.
+        self._waiting = deque(
+            (item, future) for item, future in self._waiting if not future.cancelled()
+        )
 
     async def _run(self) -> None:
         wait = 0.0

@@ -34,7 +34,8 @@ class Connection(H11Protocol):
     """HTTP/1.1 as uvicorn speaks it, to clients that send and take in time."""
 
     # For the head of the first request; after each answer for taking it and for the
-    # head of the next; and for taking what waits to be sent.
+    # head of the next; and for taking what waits to be sent. Taking some of it gives
+    # as long again.
     SECONDS = 10.0
 
     _deadline: asyncio.TimerHandle | None = None
@@ -58,7 +59,7 @@ class Connection(H11Protocol):
     def pause_writing(self):
         super().pause_writing()
         # An application waits without end to send what nobody takes.
-        self._taking = self.loop.call_later(self.SECONDS, self.transport.abort)
+        self._expect_taking()
 
     def resume_writing(self):
         self._taking.cancel()
@@ -84,11 +85,30 @@ class Connection(H11Protocol):
     def _expect_request(self):
         if self._deadline:
             self._deadline.cancel()
+        size = self.transport.get_write_buffer_size()
         self._deadline = self.loop.call_later(
-            self.SECONDS, self._close_unless_after, self.cycle
+            self.SECONDS, self._close_unless_after, self.cycle, size
         )
 
-    def _close_unless_after(self, last):
-        """Closes the connection unless a request came after that one."""
-        if self.cycle is last:
+    def _close_unless_after(self, last, size):
+        """Closes the connection unless a request came after that one.
+
+        Where less than that size waits to be sent by now, it may still come.
+        """
+        if self.cycle is not last:
+            return
+        if self.transport.get_write_buffer_size() < size:
+            self._expect_request()
+        else:
+            self.transport.abort()
+
+    def _expect_taking(self):
+        size = self.transport.get_write_buffer_size()
+        self._taking = self.loop.call_later(self.SECONDS, self._drop_unless_taken, size)
+
+    def _drop_unless_taken(self, size):
+        """Closes the connection unless less than that size waits to be sent by now."""
+        if self.transport.get_write_buffer_size() < size:
+            self._expect_taking()
+        else:
             self.transport.abort()

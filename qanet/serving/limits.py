@@ -118,8 +118,8 @@ async def in_time(results: Awaitable[list], limits: Limits) -> list:
 class Gate:
     """Reads bodies, and refuses what is too slow, too large, or too much at a time.
 
-    A request counts as pending once its body is there: who sends slowly keeps nobody
-    else out.
+    A request counts as pending once its body is there, and until it is answered or its
+    client has gone: neither who sends slowly nor who gives up keeps anybody else out.
     """
 
     def __init__(self, app: ASGIApp, limits: Limits):
@@ -139,6 +139,16 @@ class Gate:
             response = refusal(error.status_code, error.detail, error.headers)
             await response(scope, receive, send)
             return
+        self.pending += 1
+        try:
+            await self._answer(body, scope, receive, send)
+        finally:
+            self.pending -= 1
+
+    async def _answer(
+        self, body: bytes, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Has the application answer; cancels it if the client goes away before."""
         sent = False
 
         async def replay() -> Message:
@@ -148,11 +158,21 @@ class Gate:
             sent = True
             return {"type": "http.request", "body": body, "more_body": False}
 
-        self.pending += 1
+        async def send_unwatched(message: Message) -> None:
+            # Clients count as gone after an answer too, which is not to be cut off.
+            watching.cancel()
+            await send(message)
+
+        working = asyncio.create_task(self.app(scope, replay, send_unwatched))
+        watching = asyncio.create_task(_cancel_when_gone(working, receive))
         try:
-            await self.app(scope, replay, send)
+            await working
+        except asyncio.CancelledError:
+            # The client's going ends here, unlike the server's being stopped.
+            if asyncio.current_task().cancelling():
+                raise
         finally:
-            self.pending -= 1
+            watching.cancel()
 
     async def _body(self, request: Request) -> bytes:
         """The whole body of a request that may go on.
@@ -177,3 +197,10 @@ class Gate:
             message = "too many requests at a time; try again soon"
             raise HTTPException(429, message, RETRY)
         return bytes(body)
+
+
+async def _cancel_when_gone(task: asyncio.Task, receive: Receive) -> None:
+    """Cancels a task once the client has closed its connection."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    task.cancel()

@@ -1,6 +1,7 @@
 """How a request is refused: one shape, `{"error": {"code", "message"}}`, for all."""
 
 import logging
+from email.message import Message
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -55,7 +56,7 @@ def refuse_in_one_shape(app: FastAPI) -> None:
 async def _invalid(request: Request, error: RequestValidationError) -> JSONResponse:
     # Without this type the body is not even read as JSON, which keeps other sites'
     # pages in a browser from asking.
-    if "json" not in request.headers.get("content-type", ""):
+    if not _is_json(request.headers.get("content-type", "")):
         return refusal(415, "send the body with Content-Type: application/json")
     problem = error.errors()[0]
     _, *place = problem["loc"]
@@ -71,6 +72,16 @@ async def _refused(request: Request, error: HTTPException) -> JSONResponse:
     if error.status_code == 400:
         return _no_object()
     return refusal(error.status_code, str(error.detail), error.headers)
+
+
+def _is_json(content_type: str) -> bool:
+    """Whether FastAPI reads a body of this type as JSON."""
+    message = Message()
+    message["content-type"] = content_type
+    subtype = message.get_content_subtype()
+    return message.get_content_maintype() == "application" and (
+        subtype == "json" or subtype.endswith("+json")
+    )
 
 
 def _no_object() -> JSONResponse:

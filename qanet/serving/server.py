@@ -42,6 +42,8 @@ from qanet.serving.refusals import refuse_in_one_shape
 
 PAGE_DIRECTORY = Path(__file__).parent / "page"
 PAGE = {"/": "index.html", "/page.css": "page.css", "/page.js": "page.js"}
+# A browser would run an old script after an upgrade, or guess a file's type.
+PAGE_HEADERS = {"Cache-Control": "no-cache", "X-Content-Type-Options": "nosniff"}
 
 
 def make_app(readers: Readers) -> FastAPI:
@@ -137,6 +139,6 @@ def make_app(readers: Readers) -> FastAPI:
 
 def _sender(name: str) -> Callable[[Request], Awaitable[FileResponse]]:
     async def send(request: Request) -> FileResponse:
-        return FileResponse(PAGE_DIRECTORY / name)
+        return FileResponse(PAGE_DIRECTORY / name, headers=PAGE_HEADERS)
 
     return send

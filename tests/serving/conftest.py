@@ -24,6 +24,8 @@ def serving():
         server = make_server(app, logging.WARNING)
         # Whatever is to end by itself must not be ended by that.
         server.config.timeout_graceful_shutdown = None
+        # What the server logs reaches `caplog`, too.
+        logging.getLogger("uvicorn").propagate = True
 
         def stop():
             server.should_exit = True

@@ -172,6 +172,28 @@ def test_a_client_that_went_away_is_not_computed_for():
     assert work.batches == [[2]]
 
 
+def test_what_nobody_waits_for_leaves_the_queue():
+    at_work, go_on = threading.Event(), threading.Event()
+
+    def slow(items):
+        at_work.set()
+        go_on.wait()
+        return items
+
+    async def talk(batcher):
+        first = asyncio.create_task(batcher.submit([0]))
+        await asyncio.to_thread(at_work.wait)
+        gone, other = (asyncio.create_task(batcher.submit(i)) for i in ([1, 2], [3]))
+        await asyncio.sleep(0)
+        gone.cancel()
+        await asyncio.wait([gone])
+        waiting = batcher.waiting
+        go_on.set()
+        return waiting, await first, await other
+
+    assert run(slow, talk) == (1, [0], [3])
+
+
 def test_stop_finishes_what_was_accepted():
     work = Doubler()
 

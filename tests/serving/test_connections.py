@@ -1,5 +1,6 @@
 """Tests of qanet.serving.connections, over sockets."""
 
+import asyncio
 import contextlib
 import http.client
 import json
@@ -10,7 +11,9 @@ from dataclasses import replace
 
 import pytest
 from made_apps import Ready, app_of
+from starlette.responses import JSONResponse
 
+from qanet.serving.batching import Batcher
 from qanet.serving.connections import Connection
 from qanet.serving.limits import Gate, Limits
 
@@ -82,6 +85,94 @@ def test_who_goes_away_in_the_middle_of_a_body_is_no_failure(serving, connect, c
     assert not [entry for entry in caplog.records if entry.levelno >= logging.ERROR]
 
 
+def test_who_goes_away_leaves_his_place_and_is_not_read_for(
+    serving, connect, monkeypatch
+):
+    submitted, gone = threading.Semaphore(0), threading.Event()
+    at_work, go_on = threading.Event(), threading.Event()
+    read, submit = [], Batcher.submit
+
+    async def submit_noted(batcher, items):
+        submitted.release()
+        try:
+            return await submit(batcher, items)
+        except asyncio.CancelledError:
+            gone.set()
+            raise
+
+    class Slow(Ready):
+        def answer_many(self, pairs, *asked):
+            read.append([question for question, _ in pairs])
+            at_work.set()
+            go_on.wait(60)
+            return super().answer_many(pairs, *asked)
+
+    def ask(place, question):
+        connection = connect(place, HEAD + ASKED.replace("Who?", question))
+        assert submitted.acquire(timeout=60)
+        return connection
+
+    monkeypatch.setattr(Batcher, "submit", submit_noted)
+    app = app_of(Slow(), limits=replace(Limits(), pending=2))
+    with serving(app) as (place, _), contextlib.ExitStack() as stack:
+        stack.callback(go_on.set)
+        first = ask(place, "One?")
+        assert at_work.wait(60)
+        ask(place, "Two?").close()
+        assert gone.wait(10)
+        other = ask(place, "Six?")
+        go_on.set()
+        for connection in (first, other):
+            assert connection.recv(2**20).startswith(b"HTTP/1.1 200")
+    assert read == [["One?"], ["Six?"]]
+
+
+def test_who_goes_away_while_he_is_read_for_leaves_his_place(serving, connect, caplog):
+    at_work, ended = threading.Event(), threading.Event()
+
+    async def working(scope, receive, send):
+        if scope["type"] != "http":
+            return
+        message = await receive()
+        assert message["body"].decode() == ASKED
+        if at_work.is_set():
+            await JSONResponse({})(scope, receive, send)
+            return
+        at_work.set()
+        try:
+            await asyncio.sleep(20)
+        finally:
+            ended.set()
+
+    with serving(Gate(working, replace(Limits(), pending=1))) as (place, _):
+        connection = connect(place, HEAD + ASKED)
+        assert at_work.wait(60)
+        connection.close()
+        assert ended.wait(10)
+        assert status(place) == 200
+    assert not [entry for entry in caplog.records if entry.levelno >= logging.ERROR]
+
+
+def test_what_is_being_answered_is_finished(serving, connect):
+    finished = threading.Event()
+
+    async def streaming(scope, receive, send):
+        if scope["type"] != "http":
+            return
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for more in (True, True, False):
+            part = {"type": "http.response.body", "body": b"part", "more_body": more}
+            await send(part)
+            await asyncio.sleep(0.01)
+        finished.set()
+
+    with serving(Gate(streaming, Limits())) as (place, _):
+        connection = connect(place, HEAD + ASKED)
+        assert finished.wait(10)
+        connection.shutdown(socket.SHUT_WR)
+        assert received(connection).count(b"part") == 3
+
+
 def test_slow_bodies_and_heads_do_not_hold_up_a_stop(serving, connect, caplog):
     with serving(app_with(body_seconds=3600)) as (place, stop):
         slow = [connect(place, sent) for sent in (HEAD + ASKED[0], HEAD[:9], "")]
@@ -117,8 +208,8 @@ def test_work_may_take_longer_than_a_head(serving, monkeypatch):
     class Noting(Connection):
         SECONDS = 1.0
 
-        def _close_unless_after(self, last):
-            super()._close_unless_after(last)
+        def _close_unless_after(self, *last):
+            super()._close_unless_after(*last)
             expired.set()
 
     class Slow(Ready):
@@ -175,6 +266,46 @@ def test_an_answer_that_nobody_takes_keeps_nobody_out(serving, connect, monkeypa
         connect(place, 2 * (HEAD + ASKED))
         assert lost.wait(60)
         assert status(place) == 200
+
+
+def test_who_takes_an_answer_slowly_gets_all_of_it(serving, connect, monkeypatch):
+    looked = threading.Semaphore(0)
+
+    class Noting(Connection):
+        """Looks until the client, which is woken by a look, has taken a part."""
+
+        SECONDS = 0.05
+
+        def _drop_unless_taken(self, size):
+            if self.transport.get_write_buffer_size() < size:
+                looked.release()
+                super()._drop_unless_taken(size)
+            else:
+                self.loop.call_later(0.01, self._drop_unless_taken, size)
+
+        def _close_unless_after(self, last, size):
+            if self.transport.get_write_buffer_size() < size:
+                super()._close_unless_after(last, size)
+            else:
+                self.loop.call_later(0.01, self._close_unless_after, last, size)
+
+    async def talkative(scope, receive, send):
+        if scope["type"] == "http":
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": bytes(LARGE)})
+
+    # A part is more than the system keeps on the way.
+    PART, LARGE = 10_000_000, 80_000_000
+    asked = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    monkeypatch.setattr("qanet.serving.connections.Connection", Noting)
+    with serving(talkative) as (place, _):
+        connection = connect(place, asked)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**16)
+        with connection.makefile("rb") as answer:
+            for _ in range(5):
+                assert len(answer.read(PART)) == PART
+                assert looked.acquire(timeout=10)
+            assert len(answer.read()) > LARGE - 5 * PART
 
 
 def test_what_follows_an_answer_may_be_no_body(serving, connect, caplog):

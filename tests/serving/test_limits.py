@@ -1,11 +1,13 @@
 """Tests of qanet.serving.limits and of the hard bounds of messages."""
 
+import asyncio
+
 import pytest
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from qanet.serving import messages
-from qanet.serving.limits import Limits, check_explained, check_limits
+from qanet.serving.limits import Gate, Limits, check_explained, check_limits
 from qanet.serving.messages import Asked, Question
 from qanet.text.pieces import SPECIAL, WordPieces
 
@@ -69,3 +71,29 @@ def test_of_unknown_fields_the_first_is_told(message):
         with pytest.raises(ValidationError) as caught:
             message.model_validate(other)
         assert caught.value.errors()[0]["loc"] == ()
+
+
+def test_a_server_that_is_stopped_stops_what_is_behind_the_gate():
+    ended = []
+
+    async def main():
+        at_work, messages = asyncio.Event(), asyncio.Queue()
+
+        async def working(*asked):
+            at_work.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.append(asked)
+
+        messages.put_nowait({"type": "http.request", "body": b"", "more_body": False})
+        gate = Gate(working, Limits())
+        scope = {"type": "http", "method": "POST"}
+        task = asyncio.create_task(gate(scope, messages.get, send=None))
+        await at_work.wait()
+        task.cancel()
+        await asyncio.wait([task])
+        return task.cancelled(), gate.pending
+
+    assert asyncio.run(main()) == (True, 0)
+    assert len(ended) == 1

@@ -313,7 +313,7 @@ def test_a_refusal_is_told_in_words_of_the_page(page, reply, words):
     status = by_id(page, "status")
     assert words in status.text
     assert "error" in status.get_attribute("class")
-    for talk in ("API", "questions", "passages", "blank", "1001"):
+    for talk in ("API", "questions", "passages", "blank", "1000", "8"):
         assert talk not in status.text
     # No older answers stand beside it.
     assert not by_id(page, "result").is_displayed()

@@ -220,6 +220,13 @@ def test_the_page_loads_nothing_from_elsewhere(client):
     assert client.get("/docs").status_code == 404
 
 
+@pytest.mark.parametrize("path", ["/", "/page.css", "/page.js"])
+def test_a_browser_asks_for_the_page_anew_and_trusts_its_types(client, path):
+    headers = client.get(path).headers
+    assert headers["cache-control"] == "no-cache"
+    assert headers["x-content-type-options"] == "nosniff"
+
+
 def test_no_answer_is_an_empty_one(doubting_model, doubting_reader):
     passage = "Zoë lives in São Paulo."
     asked = {"question": "Where does Bo’ live?", "passage": passage}
@@ -321,11 +328,29 @@ def test_head_is_answered_as_get_is_but_for_the_body(address, path):
 
 
 @pytest.mark.parametrize(
-    "type", ["", "text/plain", "application/x-www-form-urlencoded"]
+    "type",
+    [
+        "",
+        "text/plain",
+        "text/json",
+        "application/jsonfoo",
+        "application/x-www-form-urlencoded",
+        "text/plain; charset=json",
+    ],
 )
 def test_a_body_of_another_type(client, type):
     response = post(client, json.dumps(ASKED), type)
     check_error(response, 415, "unsupported_media_type", "application/json")
+
+
+@pytest.mark.parametrize(
+    "type",
+    ["Application/JSON", "application/json; charset=utf-8", "application/vnd.a+json"],
+)
+def test_a_type_may_be_written_otherwise(client, type):
+    assert post(client, json.dumps(ASKED), type).status_code == 200
+    check_error(post(client, json.dumps(ASKED | {"a": 1}), type), 422, "invalid", "a")
+    check_error(post(client, "{", type), 400, "bad_request")
 
 
 def test_a_body_that_is_too_large(client):
