@@ -35,12 +35,17 @@ cd job
 # The machine's own Python may be too old.
 python3 -m pip install --quiet uv
 [ -d environment ] || python3 -m uv venv --quiet --python 3.12 environment
-. environment/bin/activate
-python3 -m uv pip install --quiet --constraint constraints.txt \
+python3 -m uv pip install --quiet --python environment/bin/python3 \
+  --constraint constraints.txt \
   'jax[tpu]' h5py keras numpy pydantic PyYAML tensorboardX tqdm
+. environment/bin/activate
 mkdir -p runs/qanet
 gcloud storage cp "$BUCKET/squad.npz" .
-gcloud storage rsync --recursive "$BUCKET/runs/qanet" runs/qanet || true
+# A copy that fails must not look like none: the saved run would be overwritten.
+saved=$(gcloud storage ls --recursive "$BUCKET")
+if [[ $saved == */runs/qanet/config.json* ]]; then
+  gcloud storage rsync --recursive "$BUCKET/runs/qanet" runs/qanet
+fi
 
 save() { gcloud storage rsync --recursive runs/qanet "$BUCKET/runs/qanet"; }
 (while sleep 120; do save || true; done) >/dev/null 2>&1 &
@@ -52,6 +57,8 @@ save_at_last() {
     save && return
     sleep 30
   done
+  echo "the run could not be copied to $BUCKET" >&2
+  exit 1
 }
 trap save_at_last EXIT
 

@@ -32,6 +32,15 @@ class Answer:
     score: float
     passage: int = 0
 
+    def in_passage(self) -> dict[str, str | int | float]:
+        """What is told of it where there is one passage."""
+        return {
+            "text": self.text,
+            "start": self.start,
+            "end": self.end,
+            "score": self.score,
+        }
+
 
 class Span(NamedTuple):
     """A span of tokens.

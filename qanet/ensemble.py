@@ -35,7 +35,6 @@ class Ensemble(Reader):
             first.vocabulary,
             first.config,
             float(np.mean([reader.threshold for reader in readers])),
-            first.any_shape,
         )
         self.readers = readers
         if len({reader.config.data.no_answer for reader in readers}) > 1:

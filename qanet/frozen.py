@@ -23,10 +23,9 @@ from qanet.models.elmo_weights import (
     read_options,
 )
 from qanet.models.pretrained import (
-    CHECKPOINT,
-    SAFETENSORS,
     load_pretrained,
     read_sizes,
+    weight_files,
 )
 from qanet.settings import configure
 from qanet.text.pieces import PIECES_FILE, WordPieces
@@ -64,6 +63,8 @@ class FrozenModel:
         files: the files of it.
         layers: how many of its last layers.
         width: of a vector.
+
+    Attributes:
         cache: where the vectors of data sets are kept; `None` keeps none.
     """
 
@@ -77,13 +78,12 @@ class FrozenModel:
         files: Sequence[Path],
         layers: int,
         width: int,
-        cache: Path | None,
     ):
         self.directory = directory
         self.files = files
         self.layers = layers
         self.width = width
-        self.cache = cache
+        self.cache: Path | None = None
 
     @cached_property
     def key(self) -> str:
@@ -142,7 +142,6 @@ class FrozenBERT(FrozenModel):
     Args:
         directory: of a public BERT model, see `qanet.models.pretrained`.
         layers: how many of the last blocks.
-        cache: where the vectors of data sets are kept; `None` keeps none.
 
     Raises:
         UserError: the directory holds no such model, or one of fewer blocks.
@@ -152,24 +151,15 @@ class FrozenBERT(FrozenModel):
     WINDOW = POSITIONS - 2
     STRIDE = WINDOW // 2
 
-    def __init__(self, directory: Path, layers: int, cache: Path | None = None):
+    def __init__(self, directory: Path, layers: int):
         values = read_sizes(directory) | {"pretrained": str(directory)}
         self.config = configure(BERTConfig, values, [], str(directory))
         _check_layers(directory, layers, self.config.blocks)
         self.pieces = WordPieces.load(directory)
         names = ("config.json", "bert_config.json", PIECES_FILE)
-        files = [directory / name for name in names]
-        # Of two copies of the weights the first is read.
-        weights = [directory / SAFETENSORS]
-        if not weights[0].is_file():
-            weights = sorted(directory.glob(f"{CHECKPOINT}.*"))
-        files = [path for path in files if path.is_file()] + weights
-        if not weights:
-            raise UserError(
-                f"{directory}: has neither {SAFETENSORS} nor {CHECKPOINT}.index; give "
-                "the directory of a public BERT model"
-            )
-        super().__init__(directory, files, layers, self.config.width, cache)
+        files = [path for name in names if (path := directory / name).is_file()]
+        files += weight_files(directory)
+        super().__init__(directory, files, layers, self.config.width)
 
     def _encode(
         self, texts: Sequence[str], spans: Sequence[np.ndarray]
@@ -188,7 +178,7 @@ class FrozenBERT(FrozenModel):
 
         from qanet.layers.join_texts import JoinTexts
 
-        sizes = piece_sizes(self.pieces, None)
+        sizes = piece_sizes(self.pieces)
         text = keras.Input((None,), dtype="int32", name="pieces")
         # A question alone is [CLS] text [SEP], but for the last mark.
         joined = JoinTexts(sizes.cls, sizes.sep)(text, text[:, :0])
@@ -206,7 +196,6 @@ class FrozenBiLM(FrozenModel):
     Args:
         directory: of an ELMo model, see `qanet.models.elmo_weights`.
         layers: how many of the last layers; the first of all is the words' own vector.
-        cache: where the vectors of data sets are kept; `None` keeps none.
 
     Raises:
         UserError: the directory holds no such model, or one of fewer layers.
@@ -215,11 +204,11 @@ class FrozenBiLM(FrozenModel):
     WINDOW = 400
     STRIDE = 300
 
-    def __init__(self, directory: Path, layers: int, cache: Path | None = None):
+    def __init__(self, directory: Path, layers: int):
         config = read_options(directory)
         _check_layers(directory, layers, config.layers + 1)
         files = [directory / OPTIONS_FILE, directory / WEIGHTS_FILE]
-        super().__init__(directory, files, layers, 2 * config.projection, cache)
+        super().__init__(directory, files, layers, 2 * config.projection)
 
     def _encode(
         self, texts: Sequence[str], spans: Sequence[np.ndarray]
@@ -247,13 +236,12 @@ def _function(model) -> Callable[[np.ndarray], np.ndarray]:
     return any_shape(model) or prediction(model)
 
 
-def open_encoder(directory: Path, layers: int, cache: Path | None = None):
+def open_encoder(directory: Path, layers: int):
     """The language model that a directory holds.
 
     Args:
         directory: of an ELMo model or of a public BERT model.
         layers: how many of its last layers.
-        cache: where the vectors of data sets are kept; `None` keeps none.
 
     Returns:
         A `FrozenModel`.
@@ -262,7 +250,7 @@ def open_encoder(directory: Path, layers: int, cache: Path | None = None):
         UserError: the directory holds neither, or a model of fewer layers.
     """
     is_bilm = (directory / OPTIONS_FILE).exists()
-    return (FrozenBiLM if is_bilm else FrozenBERT)(directory, layers, cache)
+    return (FrozenBiLM if is_bilm else FrozenBERT)(directory, layers)
 
 
 def _check_layers(directory: Path, layers: int, most: int) -> None:

@@ -118,7 +118,11 @@ def answer_rows(reader: Reader, rows: Sequence[Row], top_k: int) -> list[dict]:
 
 
 def _checked(row: Row, reader: Reader) -> Row:
-    length = 0 if row.error else reader.vocabulary.count(row.question)
+    if row.error:
+        return row
+    length = reader.vocabulary.count(row.question)
+    if not length:
+        return Row(row.number, row.id, error='has a blank "question"')
     if length <= reader.limits.question:
         return row
     error = (
@@ -133,11 +137,8 @@ def _named(row: Row) -> dict:
 
 
 def _told(row: Row, answers: Sequence[Answer]) -> dict:
-    fields = [asdict(answer) for answer in answers]
-    if isinstance(row.context, str):
-        for values in fields:
-            del values["passage"]
-    return {"question": row.question, "answers": fields}
+    values = Answer.in_passage if isinstance(row.context, str) else asdict
+    return {"question": row.question, "answers": list(map(values, answers))}
 
 
 def lines_of(file: IO[bytes]) -> Iterator[bytes | None]:

@@ -39,7 +39,6 @@ from qanet.models.registry import MODELS
 from qanet.onnx_reader import is_export, load_export
 from qanet.run import DEFAULT_THRESHOLD, Run, TrainedModel
 from qanet.text.encoders import TextEncoder
-from qanet.text.tokenizer import count_tokens
 
 # Computes a model's outputs from a batch of its inputs.
 Predict = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
@@ -178,7 +177,7 @@ class Reader:
             for passage in contexts:
                 # A context without a word has no answer; nothing asks nothing.
                 is_blank = {
-                    "question": not count_tokens(question),
+                    "question": not self.vocabulary.count(question, 0),
                     "context": not passage.strip(),
                 }
                 for name in is_blank:

@@ -34,7 +34,8 @@ from qanet.files import (
     remove_parts,
     write_text,
 )
-from qanet.models.registry import MODELS, contextual_of
+from qanet.models.registry import MODELS, build_model, contextual_of
+from qanet.models.words import word_embedding
 from qanet.settings import Section, load_settings
 from qanet.text.encoders import ENCODERS, TextEncoder
 from qanet.text.vocabulary import CONTEXTUAL_DIRECTORY
@@ -328,9 +329,6 @@ def precision(name: str) -> Iterator[None]:
 
 def build_run_model(config: Config, vocabulary: TextEncoder) -> "keras.Model":
     """Builds the configured model on a vocabulary, with its frozen word vectors."""
-    from qanet.models.registry import build_model
-    from qanet.models.words import word_embedding
-
     sizes = embedding_sizes(config, vocabulary)
     with precision(config.training.precision):
         model = build_model(config.model, sizes, config.data.no_answer)

@@ -120,6 +120,27 @@ def test_the_server_s_image_has_an_ordinary_user_and_asks_how_it_is():
     assert f":{port}/healthz" in program
 
 
+@pytest.fixture
+def on_tpu(tmp_path):
+    """Runs what the script does on a TPU, with programs of our own."""
+    script = (JOBS / "tpu_vm.sh").read_text(encoding="utf-8")
+    _, _, commands = script.partition("<<'ON_TPU'\n")
+    commands, _, _ = commands.partition("\nON_TPU\n")
+    (tmp_path / "job").mkdir()
+
+    def run(stubs):
+        return subprocess.run(
+            ["bash", "-c", stubs + commands],
+            cwd=tmp_path,
+            env=os.environ | {"HOME": str(tmp_path), "BUCKET": "gs://bucket"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    return run
+
+
 # The bucket refuses the first copy. Waiting takes no time, and a training goes on until
 # the third copy has been tried.
 STUBS = """
@@ -139,24 +160,47 @@ touch copies
 """
 
 
-def test_a_copy_that_fails_is_not_the_last_one(tmp_path):
-    script = (JOBS / "tpu_vm.sh").read_text(encoding="utf-8")
-    _, _, on_tpu = script.partition("<<'ON_TPU'\n")
-    on_tpu, _, _ = on_tpu.partition("\nON_TPU\n")
-    (tmp_path / "job").mkdir()
-
-    shell = subprocess.run(
-        ["bash", "-c", STUBS.replace("copies", "$HOME/copies") + on_tpu],
-        cwd=tmp_path,
-        env=os.environ | {"HOME": str(tmp_path), "BUCKET": "gs://bucket"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+def test_a_copy_that_fails_is_not_the_last_one(on_tpu, tmp_path):
+    shell = on_tpu(STUBS.replace("copies", "$HOME/copies"))
 
     assert shell.returncode == 0, shell.stderr
     # One more at the end.
     assert len((tmp_path / "copies").read_text().splitlines()) >= 4
+
+
+# Says what is done, and fails at some of it. A process of its own has no uv.
+FAILING = """
+gcloud() {
+  echo "gcloud $*" >> "$HOME/done"
+  [[ $* != *" ls "* ]] || echo gs://bucket/runs/qanet/config.json
+  [[ $* != *"FAILING"* ]]
+}
+sleep() { true; }
+kill() { true; }
+python3() {
+  if [[ $* == *venv* ]]; then
+    mkdir -p environment/bin
+    echo 'python3() { echo "python3 $*" >> "$HOME/done"; [[ $* != *uv* ]]; }' \\
+      > environment/bin/activate
+  fi
+}
+"""
+
+
+def test_a_saved_run_that_cannot_be_fetched_is_not_overwritten(on_tpu, tmp_path):
+    shell = on_tpu(FAILING.replace("FAILING", "rsync"))
+    assert shell.returncode != 0
+    done = (tmp_path / "done").read_text()
+    assert "rsync --recursive gs://bucket/runs/qanet runs/qanet" in done
+    assert "python3 train.py" not in done
+    assert "rsync --recursive runs/qanet" not in done
+
+
+def test_a_run_that_cannot_be_saved_is_told(on_tpu, tmp_path):
+    shell = on_tpu(FAILING.replace("FAILING", "runs/qanet gs://"))
+    assert shell.returncode == 1
+    assert "the run could not be copied" in shell.stderr
+    assert "python3 train.py" in (tmp_path / "done").read_text()
 
 
 def test_a_mistake_is_not_tried_again_by_a_cluster():

@@ -2,6 +2,7 @@
 
 import io
 import json
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from qanet import question_file
 from qanet.errors import UserError
+from qanet.models.limits import ReadingLimits
 from qanet.question_file import (
     Row,
     answer_rows,
@@ -108,6 +110,14 @@ def test_answers_are_those_of_the_reader(trained_reader):
     ]
     assert "1,001" in long["error"]
     assert answer_rows(trained_reader, rows[1:2], 1) == [bad]
+
+
+def test_a_question_without_a_token_of_the_reader_is_a_bad_row():
+    """A word may have no piece."""
+    vocabulary = SimpleNamespace(count=lambda text: 0, unit="word pieces")
+    reader = SimpleNamespace(vocabulary=vocabulary, limits=ReadingLimits())
+    (found,) = answer_rows(reader, [Row(3, "x", "\ue000", CONTEXT)], 1)
+    assert found == {"row": 3, "id": "x", "error": 'has a blank "question"'}
 
 
 def test_a_line_that_is_too_long_is_a_bad_row(monkeypatch):

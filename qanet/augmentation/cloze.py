@@ -50,7 +50,8 @@ def most_frequent_share(questions: Iterable[Cloze]) -> float:
     right = []
     for question in questions:
         words = tokenize(question.example.context)
-        counts = Counter(word for word in words if word in question.candidates)
+        candidates = set(question.candidates)
+        counts = Counter(word for word in words if word in candidates)
         # Counter keeps the order of first appearance, and `max` takes the first.
         most = max(counts, key=lambda word: counts[word], default=None)
         right.append(most == question.example.answers[0].text)

@@ -245,6 +245,9 @@ def _move(
     settings: Settings,
 ) -> MovedAnswer:
     """Finds an answer again, in the sentences that it stood in."""
+    # It may begin with the blank before its sentence.
+    leading = len(answer.text) - len(answer.text.lstrip())
+    answer = Span(answer.text.strip(), answer.start + leading)
     end = answer.start + len(answer.text)
     touched = [
         i

@@ -95,9 +95,7 @@ def _answer_one(options: argparse.Namespace) -> None:
     )
     for answer in answers:
         if options.json:
-            fields = ("text", "start", "end", "score")
-            record = {field: getattr(answer, field) for field in fields}
-            say(json.dumps(record, ensure_ascii=False))
+            say(json.dumps(answer.in_passage(), ensure_ascii=False))
         else:
             # One line an answer, also where it runs over a line break.
             text = printable(answer.text) or NO_ANSWER

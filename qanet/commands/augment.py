@@ -1,6 +1,7 @@
 """`python -m qanet augment`: paraphrases a data set."""
 
 import argparse
+import contextlib
 from functools import partial
 from pathlib import Path
 
@@ -107,7 +108,7 @@ def _run(options: argparse.Namespace) -> None:
     from qanet.files import write_text
     from qanet.translation.translator import open_translator
 
-    check_file(options.output, inputs=[options.input])
+    check_file(options.output, others=[options.input])
     report = options.output.with_suffix(".report.md")
     check_file(report)
     if options.beam_options and not options.runner:
@@ -120,9 +121,9 @@ def _run(options: argparse.Namespace) -> None:
             "give one of them"
         )
     cache = options.cache or options.output.with_suffix(".translations.sqlite")
-    check_file(cache, "--cache")
-    forward = open_translator(options.forward)
-    backward = open_translator(options.backward)
+    check_file(cache, "--cache", [options.input, options.output, report])
+    translators = list(map(open_translator, (options.forward, options.backward)))
+    names = " and ".join(translator.name for translator in translators)
     originals = passages(load_examples(options.input, "train").examples)
     if options.contexts:
         originals = spread(originals, options.contexts)
@@ -132,6 +133,8 @@ def _run(options: argparse.Namespace) -> None:
     if options.runner:
         from qanet.augmentation.pipeline import augment_with_beam
 
+        # The workers open theirs, which need the room.
+        translators.clear()
         result = augment_with_beam(
             originals,
             options.forward,
@@ -141,14 +144,13 @@ def _run(options: argparse.Namespace) -> None:
             options.beam_options,
         )
     else:
-        result = _augment_here(originals, forward, backward, settings, cache)
+        result = _augment_here(originals, *translators, settings, cache)
     if not result.examples:
         raise UserError(
             f"{options.input}: no question kept its answer; try a better translator "
             "or a lower --threshold"
         )
-    title = f"{options.input} by {forward.name} and {backward.name}"
-    write_text(report, markdown(result, title))
+    write_text(report, markdown(result, f"{options.input} by {names}"))
     write_squad(options.output, result.examples)
     say("\n".join(summary(result)))
     say(f"written to {options.output}, with samples in {report}")
@@ -159,14 +161,14 @@ def _augment_here(originals, forward, backward, settings, cache: Path):
     from qanet.augmentation.augment import augment
     from qanet.translation.cache import CachedTranslator, TranslationCache
 
-    opened = TranslationCache(cache)
-    return augment(
-        originals,
-        CachedTranslator(forward, opened),
-        CachedTranslator(backward, opened),
-        settings,
-        progress=True,
-    )
+    with contextlib.closing(TranslationCache(cache)) as opened:
+        return augment(
+            originals,
+            CachedTranslator(forward, opened),
+            CachedTranslator(backward, opened),
+            settings,
+            progress=True,
+        )
 
 
 def _share(text: str) -> float:

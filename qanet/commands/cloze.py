@@ -60,7 +60,7 @@ def _run(options: argparse.Namespace) -> None:
     from qanet.datasets.sources import load_examples
     from qanet.datasets.squad import write_squad
 
-    check_file(options.output, inputs=[options.input])
+    check_file(options.output, others=[options.input])
     if options.seed < 0:
         raise UserError(f"--seed {options.seed}: must not be below 0")
     source = Path(options.input)

@@ -130,7 +130,7 @@ def _read(options: argparse.Namespace, output: Path):
     for directory in options.model:
         check_reader(directory)
     data = _full_name(options.data)
-    _keep_results_of_other_data(output, data)
+    _refuse_results_of_other_data(output, data)
     examples = _load_dev(options.data)
     load_backend(options.model)
 
@@ -175,7 +175,7 @@ def _full_name(data: str) -> str:
     return data if is_name(data) else str(Path(data).resolve())
 
 
-def _keep_results_of_other_data(output: Path, data: str) -> None:
+def _refuse_results_of_other_data(output: Path, data: str) -> None:
     """Refuses a directory with the metrics of other data, or of a training."""
     from qanet.files import parse_json
 

@@ -46,7 +46,7 @@ def _run(options: argparse.Namespace) -> None:
         raise UserError(
             f"--least-f1 {options.least_f1:g}: must be above 0 and at most 1"
         )
-    check_file(options.output, inputs=[options.input])
+    check_file(options.output, others=[options.input])
     for directory in options.model:
         check_reader(directory)
     examples = load_examples(options.input, "train").examples

@@ -126,15 +126,14 @@ def check_directory(directory: Path) -> None:
 
 
 def check_file(
-    path: Path, option: str = "--output", inputs: Iterable[str | Path] = ()
+    path: Path, option: str = "--output", others: Iterable[str | Path] = ()
 ) -> None:
     """Refuses a file that cannot be written, and what is there and is no file.
 
-    Also one of the `inputs`, which it would take the place of.
+    Also one of the `others`, files that the command reads or writes.
     """
-    for file in inputs:
-        if Path(file).resolve() == path.resolve():
-            raise UserError(f"{option} {path}: would take the place of what is read")
+    if path.resolve() in {Path(file).resolve() for file in others}:
+        raise UserError(f"{option} {path}: is given for something else, too")
     if path.exists() and not path.is_file():
         what = "a directory" if path.is_dir() else "no ordinary file"
         raise UserError(f"{option} {path}: is {what}; give a file")

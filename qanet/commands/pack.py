@@ -47,7 +47,7 @@ def _run(options: argparse.Namespace) -> None:
         )
     data = config.data
     read = [data.train, data.dev, *data.augmented.values(), *config.vocabulary.vectors]
-    check_file(options.output, inputs=read)
+    check_file(options.output, others=read)
     check_files(config)
     data = read_training_data(config, cache_directory())
     save_packed(options.output, data)

@@ -139,34 +139,46 @@ def read_training_data(
         UserError: a file cannot be read, or something is wrong in it.
     """
     if config.data.packed:
-        if contextual_of(config.model):
-            raise UserError(
-                f"{config.data.packed}: a packed data set has no texts, which "
-                "model.contextual reads; train with --train and --dev"
-            )
-        data = load_packed(config.data.packed, MODELS[config.model.name].text)
-        for name in config.data.mix.keys() - data.sources.keys():
-            raise UserError(
-                f"{config.data.packed}: has no training set {name!r}, which data.mix "
-                f"names; it has {', '.join(data.sources)}"
-            )
-        if config.training.teacher:
-            raise UserError(
-                f"training.teacher: {config.data.packed} brings its own soft targets "
-                "or none; leave this out, or pack it anew with --set "
-                "training.teacher=FILE"
-            )
-        if data.teacher and data.teacher.none_first != config.data.no_answer:
-            raise UserError(
-                f"{config.data.packed}: its soft targets are of another data.no_answer "
-                f"than {config.data.no_answer}; pack it anew with this setting"
-            )
-        if vocabulary and vocabulary.key != data.vocabulary.key:
-            raise UserError(
-                f"{config.data.packed}: is split into other word pieces than those of "
-                "the run that goes on; train with --train and --dev"
-            )
-        return replace(data, vocabulary=vocabulary or data.vocabulary)
+        return _read_packed(config, vocabulary)
+    return _read_files(config, cache, vocabulary)
+
+
+def _read_packed(config: Config, vocabulary: TextEncoder | None) -> TrainingData:
+    """What a packed data set holds, where that goes with the settings."""
+    if contextual_of(config.model):
+        raise UserError(
+            f"{config.data.packed}: a packed data set has no texts, which "
+            "model.contextual reads; train with --train and --dev"
+        )
+    data = load_packed(config.data.packed, MODELS[config.model.name].text)
+    for name in config.data.mix.keys() - data.sources.keys():
+        raise UserError(
+            f"{config.data.packed}: has no training set {name!r}, which data.mix "
+            f"names; it has {', '.join(data.sources)}"
+        )
+    if config.training.teacher:
+        raise UserError(
+            f"training.teacher: {config.data.packed} brings its own soft targets "
+            "or none; leave this out, or pack it anew with --set "
+            "training.teacher=FILE"
+        )
+    if data.teacher and data.teacher.none_first != config.data.no_answer:
+        raise UserError(
+            f"{config.data.packed}: its soft targets are of another data.no_answer "
+            f"than {config.data.no_answer}; pack it anew with this setting"
+        )
+    if vocabulary and vocabulary.key != data.vocabulary.key:
+        raise UserError(
+            f"{config.data.packed}: is split into other word pieces than those of "
+            "the run that goes on; train with --train and --dev"
+        )
+    return replace(data, vocabulary=vocabulary or data.vocabulary)
+
+
+def _read_files(
+    config: Config, cache: Path, vocabulary: TextEncoder | None
+) -> TrainingData:
+    """What the configured files hold."""
     counts, examples, features = {}, {}, {}
     files = {"train": config.data.train, **config.data.augmented}
     for name, file in {**files, "dev": config.data.dev}.items():

@@ -45,15 +45,7 @@ class Evaluation:
         has not, also of its report, are removed.
         """
         nbest = {
-            id: [
-                {
-                    "text": answer.text,
-                    "start": answer.start,
-                    "end": answer.end,
-                    "score": answer.score,
-                }
-                for answer in answers
-            ]
+            id: [answer.in_passage() for answer in answers]
             for id, answers in self.answers.items()
         }
         contents = {

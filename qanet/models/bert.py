@@ -46,14 +46,9 @@ class PieceSizes:
         return {"pieces": ()}
 
 
-def piece_sizes(vocabulary, config) -> PieceSizes:
-    """What a model of word pieces must know of them.
-
-    Args:
-        vocabulary: a `qanet.text.pieces.WordPieces`.
-        config: settings of the vocabulary; nothing in them matters.
-    """
-    number_of = vocabulary.number_of
+def piece_sizes(pieces) -> PieceSizes:
+    """What a model of word pieces must know of `qanet.text.pieces.WordPieces`."""
+    number_of = pieces.number_of
     return PieceSizes(len(number_of), number_of["[CLS]"], number_of["[SEP]"])
 
 
@@ -161,14 +156,6 @@ def encode(pieces, positions, segments, mask, config: BERTConfig, sizes: PieceSi
             name=f"block_{i}",
         )(x, mask)
     return x
-
-
-def load_bert(model: "keras.Model", config: BERTConfig) -> None:
-    """See `qanet.models.pretrained.load_pretrained`."""
-    # Here, so that the configuration is read without NumPy.
-    from qanet.models.pretrained import load_pretrained
-
-    load_pretrained(model, config)
 
 
 def bert_attention(model: "keras.Model") -> "keras.KerasTensor":

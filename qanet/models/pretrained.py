@@ -172,11 +172,22 @@ def read_tensors(directory: Path) -> tuple[Path, dict[str, np.ndarray]]:
     Raises:
         UserError: there is no such file, or it is damaged.
     """
-    path = directory / SAFETENSORS
-    if path.exists():
-        return path, _read_safetensors(path)
+    first, *_ = weight_files(directory)
+    if first.name == SAFETENSORS:
+        return first, _read_safetensors(first)
+    return directory / CHECKPOINT, _read_checkpoint(directory / CHECKPOINT)
+
+
+def weight_files(directory: Path) -> list[Path]:
+    """The files of a public model's weights; of two copies those that are read.
+
+    Raises:
+        UserError: there are none.
+    """
+    if (directory / SAFETENSORS).exists():
+        return [directory / SAFETENSORS]
     if (directory / f"{CHECKPOINT}.index").exists():
-        return directory / CHECKPOINT, _read_checkpoint(directory / CHECKPOINT)
+        return sorted(directory.glob(f"{CHECKPOINT}.*"))
     raise UserError(
         f"{directory}: has neither {SAFETENSORS} nor {CHECKPOINT}.index; give the "
         "directory of a public BERT model"

@@ -24,11 +24,11 @@ from qanet.models.bert import (
     bert_attention,
     bert_flops,
     build_bert,
-    load_bert,
     piece_sizes,
 )
 from qanet.models.bidaf import BiDAFConfig, bidaf_flops, build_bidaf
 from qanet.models.limits import ReadingLimits
+from qanet.models.pretrained import load_pretrained
 from qanet.models.qanet import QANetConfig, build_qanet, qanet_flops
 from qanet.models.slqa import SLQAConfig, build_slqa, slqa_flops
 from qanet.models.words import word_sizes
@@ -97,11 +97,11 @@ MODELS = {
         build_bert,
         bert_flops,
         text="pieces",
-        sizes=piece_sizes,
+        sizes=lambda pieces, settings: piece_sizes(pieces),
         limits=LIMITS,
         none_first=True,
         attention=bert_attention,
-        load_pretrained=load_bert,
+        load_pretrained=load_pretrained,
     ),
 }
 
@@ -145,12 +145,12 @@ def with_attention(model: "keras.Model", config: Section) -> "keras.Model":
         config: its settings. Of a kind of model that does not tell its attention, the
             model is returned as it is.
     """
-    attention_of = MODELS[config.name].attention
-    if attention_of is None:
+    attention = MODELS[config.name].attention
+    if attention is None:
         return model
     import keras
 
-    outputs = model.output | {"attention": attention_of(model)}
+    outputs = model.output | {"attention": attention(model)}
     return keras.Model(model.input, outputs, name=model.name)
 
 

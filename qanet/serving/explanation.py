@@ -1,7 +1,6 @@
 """What an answer comes from: probabilities of its ends, and attention."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Self
 
@@ -20,6 +19,7 @@ from qanet.models.limits import ReadingLimits
 from qanet.models.registry import MODELS, with_attention
 from qanet.reader import Predict, Reader
 from qanet.run import TrainedModel
+from qanet.serving.messages import Explained
 from qanet.text.encoders import TextEncoder
 
 # Digits that are told of a probability.
@@ -28,25 +28,6 @@ DIGITS = 4
 # From windows and the tokens of their questions to the batches that read them.
 Plan = Callable[[Windows, np.ndarray], list[PlannedBatch]]
 AS_THEY_COME: Plan = partial(plan_reading_any_shape, batch_size=1)
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """What an answer comes from.
-
-    Attributes:
-        passage_tokens, question_tokens: offsets of each token, in code points.
-        start, end: for each token of the passage the probability that the answer
-            starts or ends there.
-        attention: for each token of the passage, how it attends to each token of the
-            question.
-    """
-
-    passage_tokens: list[list[int]]
-    question_tokens: list[list[int]]
-    start: list[float]
-    end: list[float]
-    attention: list[list[float]]
 
 
 class Explainer:
@@ -92,7 +73,7 @@ class Explainer:
         )
         return cls(prediction(model), trained.vocabulary, limits, plan)
 
-    def explain(self, question: str, passage: str) -> Explanation:
+    def explain(self, question: str, passage: str) -> Explained:
         """Explains the answer to one question.
 
         Args:
@@ -112,7 +93,7 @@ class Explainer:
         # Before the tokens there may be "no answer".
         first = outputs["start_logits"].shape[1] - batch.context_length
         tokens = slice(first, first + n)
-        return Explanation(
+        return Explained(
             passage_tokens=passage_tokens,
             question_tokens=question_tokens,
             start=_softmax(outputs["start_logits"][0])[tokens],

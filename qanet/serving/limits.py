@@ -69,7 +69,7 @@ def check_limits(question: Question, limits: Limits, encoder: TextEncoder) -> li
     answer_tokens = question.max_answer_tokens or 1
     _refuse_more("max_answer_tokens", answer_tokens, limits.answer_tokens)
     lengths = [
-        _count(f"questions.{number}", text, limits.question_tokens, encoder)
+        _count_question(f"questions.{number}", text, limits, encoder)
         for number, text in enumerate(question.questions)
     ]
     of_passages = 0
@@ -83,8 +83,16 @@ def check_limits(question: Question, limits: Limits, encoder: TextEncoder) -> li
 
 def check_explained(asked: Asked, limits: Limits, encoder: TextEncoder) -> None:
     """Refuses a question or a passage that is too long to be explained with 422."""
-    _count("question", asked.question, limits.question_tokens, encoder)
+    _count_question("question", asked.question, limits, encoder)
     _count("passage", asked.passage, limits.explained_tokens, encoder)
+
+
+def _count_question(field: str, text: str, limits: Limits, encoder: TextEncoder) -> int:
+    count = _count(field, text, limits.question_tokens, encoder)
+    # It has a word, but perhaps no piece.
+    if not count:
+        raise HTTPException(422, f"{field}: is blank; give some text")
+    return count
 
 
 def _count(field: str, text: str, most: int, encoder: TextEncoder) -> int:

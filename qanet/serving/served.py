@@ -144,7 +144,7 @@ class ServedReader:
             )
             job = self._explaining.submit([(asked.question, asked.passage)])
             (explanation,) = await in_time(job, self.limits)
-        return Explained(**vars(explanation))
+        return explanation
 
     def information(self) -> ModelInformation:
         """What the reader is, and what it may be asked."""

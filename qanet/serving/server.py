@@ -14,6 +14,7 @@ Every mistake of a client is answered in one shape, `{"error": {"code", "message
 
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import asdict
 from pathlib import Path
 
 from fastapi import FastAPI, Request
@@ -77,19 +78,7 @@ def make_app(readers: Readers) -> FastAPI:
         """Answers questions over passages; each question is asked of all of them."""
         found = await readers.find(question.model).answer(question)
         return Answers(
-            answers=[
-                [
-                    FoundAnswer(
-                        text=a.text,
-                        passage=a.passage,
-                        start=a.start,
-                        end=a.end,
-                        score=a.score,
-                    )
-                    for a in answers
-                ]
-                for answers in found
-            ]
+            answers=[[FoundAnswer(**asdict(a)) for a in answers] for answers in found]
         )
 
     @app.post("/v1/explain", responses=errors | {404: {"model": ErrorBody}})

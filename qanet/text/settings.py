@@ -1,4 +1,4 @@
-"""Settings of the vocabulary; apart from it, so that they are read without NumPy."""
+"""Settings of the vocabulary."""
 
 from typing import Any
 

@@ -74,7 +74,7 @@ def read_vectors(
     """
     path = Path(path)
     lines = _numbered_lines(path)
-    dimension, lines = _dimension(path, lines)
+    dimension, told, lines = _dimension(path, lines)
     wanted = {*words, *(word.lower() for word in words)}
     kept: dict[str, None] = {}
     rows = bytearray(RESERVED_ROWS * dimension * np.float32().itemsize)
@@ -89,6 +89,11 @@ def read_vectors(
         except ValueError as error:
             raise UserError(f"{path}, line {number}: {error}") from None
         kept[word] = None
+    if told not in (None, order + 1):
+        log.warning(
+            f"{path}: holds {order + 1:,} of the {told:,} vectors that its first line "
+            "tells of; where it was not shortened on purpose, get it again"
+        )
     return WordVectors(
         list(kept), np.frombuffer(rows, np.float32).reshape(-1, dimension)
     )
@@ -167,12 +172,13 @@ def _numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 def _dimension(
     path: Path, lines: Iterator[tuple[int, bytes]]
-) -> tuple[int, Iterator[tuple[int, bytes]]]:
-    """The length of the vectors, and all the lines that hold one."""
+) -> tuple[int, int | None, Iterator[tuple[int, bytes]]]:
+    """The length of the vectors, how many a header tells of, and their lines."""
     number, line = next(lines, (0, b""))
-    header = re.fullmatch(rb"\d+ (\d{1,9})", line)
+    told = None
+    header = re.fullmatch(rb"(\d{1,18}) (\d{1,9})", line)
     if header:
-        dimension = int(header[1])
+        told, dimension = int(header[1]), int(header[2])
         number, line = next(lines, (0, b""))
         # Before there is room made for so many.
         columns = line.count(b" ")
@@ -187,7 +193,7 @@ def _dimension(
         raise UserError(f"{path}: holds no vectors")
     if dimension == 0:
         raise UserError(f"{path}, line 1: not a word and its numbers, blanks between")
-    return dimension, chain([(number, line)], lines)
+    return dimension, told, chain([(number, line)], lines)
 
 
 def _split(line: bytes, dimension: int) -> tuple[str, bytes]:

@@ -191,8 +191,7 @@ class Vocabulary:
             return cls.from_fields(fields, read_vectors)
         except OSError as error:
             raise UserError(
-                f"{path}: cannot be read ({error.strerror or error}); is "
-                f"{directory.parent} a run directory?"
+                f"{path}: cannot be read ({error.strerror or error})"
             ) from None
         # Besides JSON's errors nearly anything, from NumPy's header parser.
         except Exception as error:

@@ -75,11 +75,11 @@ def make_distribution(config: DistributionConfig) -> Distribution:
     return distribute(config.strategy)
 
 
-def check_share(key: str, size: int, distribution: Distribution) -> None:
+def check_share(size: int, distribution: Distribution) -> None:
     """Raises `UserError` where the replicas cannot share so many examples a step."""
     replicas = distribution.replicas
     if size % replicas:
         raise UserError(
-            f"{key}={size}: {replicas} replicas cannot share it; give a multiple of "
-            f"{replicas}"
+            f"training.batch_size={size}: {replicas} replicas cannot share it; "
+            f"give a multiple of {replicas}"
         )

@@ -1,13 +1,13 @@
 """One training step: loss, gradient, optimizer, and the averages of the weights."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import keras
 from keras import ops
 
-from qanet.config import TrainingConfig
+from qanet.config import LearningConfig
 from qanet.training.optimizer import make_optimizer
 
 # From the targets and the model's outputs for a batch to a scalar, the mean of its
@@ -30,7 +30,7 @@ class Learner:
         averages: the exponential moving average of each trainable variable.
     """
 
-    def __init__(self, model: keras.Model, loss: Loss, config: TrainingConfig):
+    def __init__(self, model: keras.Model, loss: Loss, config: LearningConfig):
         self.model = model
         self.loss = loss
         self.config = config
@@ -133,15 +133,6 @@ class Learner:
     def learning_rate(self) -> float:
         """The rate of the next step."""
         return float(ops.convert_to_numpy(self.optimizer.learning_rate))
-
-
-def sum_of_losses(loss: Callable, names: Sequence[str]) -> Loss:
-    """A loss of an example for each of some outputs, added up, as their mean."""
-
-    def mean(targets: Mapping, outputs: Mapping):
-        return sum(ops.mean(loss(targets[name], outputs[name])) for name in names)
-
-    return mean
 
 
 def _is_matrix(variable: keras.Variable) -> bool:

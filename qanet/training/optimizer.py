@@ -10,7 +10,7 @@ import math
 import keras
 from keras import ops
 
-from qanet.config import TrainingConfig
+from qanet.config import LearningConfig
 
 # The share of the steps over which a rate falls to zero on a straight line.
 FALLING = {"trapezoid": 0.25, "linear": 1.0}
@@ -23,7 +23,7 @@ class LearningRate(keras.optimizers.schedules.LearningRateSchedule):
         config: gives the rate, the shapes of warm-up and decay, and the steps.
     """
 
-    def __init__(self, config: TrainingConfig):
+    def __init__(self, config: LearningConfig):
         self.config = config
 
     def __call__(self, iteration):
@@ -51,7 +51,7 @@ class LearningRate(keras.optimizers.schedules.LearningRateSchedule):
         return {"config": self.config.model_dump()}
 
 
-def make_optimizer(config: TrainingConfig) -> keras.optimizers.Optimizer:
+def make_optimizer(config: LearningConfig) -> keras.optimizers.Optimizer:
     """The optimizer that `training.optimizer` names, with its rate and constants.
 
     It neither clips nor averages: see `qanet.training.learner`.

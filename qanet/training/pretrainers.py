@@ -56,7 +56,7 @@ def pretrain(
     # Asked for at the end.
     safetensors_library()
     distribution = make_distribution(config.distribution)
-    check_share("training.batch_size", config.training.batch_size, distribution)
+    check_share(config.training.batch_size, distribution)
     with distribution.scope():
         loop, vocabulary = _make_loop(config, run, resume, distribution)
         digest = digest_of(map(Path, config.data.text))
@@ -95,7 +95,7 @@ def _make_loop(
             (held_out, None),
         )
     )
-    model = build_pretraining_model(config.model, piece_sizes(vocabulary, None))
+    model = build_pretraining_model(config.model, piece_sizes(vocabulary))
     if config.model.pretrained and not checkpoints(run.checkpoint_directory):
         load_pretrained(model, config.model)
     task = Task(

@@ -17,7 +17,7 @@ from qanet.reader import Reader
 from qanet.run import Run, build_run_model, embedding_sizes
 from qanet.training.checkpoint import checkpoints
 from qanet.training.distribution import Distribution, check_share
-from qanet.training.learner import Learner, sum_of_losses
+from qanet.training.learner import Learner
 from qanet.training.loop import Loop, Task
 from qanet.training.loss import span_loss, taught_loss
 
@@ -40,7 +40,7 @@ class Trainer:
         self, config: Config, data: TrainingData, run: Run, distribution: Distribution
     ):
         training = config.training
-        check_share("training.batch_size", training.batch_size, distribution)
+        check_share(training.batch_size, distribution)
         self.config = config
         self.data = data
         self.is_chief = distribution.is_chief
@@ -137,19 +137,18 @@ def reading_learner(
     """
     names, training = ("start_logits", "end_logits"), config.training
 
-    def loss_with_teacher(targets, outputs):
-        return sum(
-            ops.mean(
-                taught_loss(
-                    targets[name],
-                    targets[f"teacher_{name}"],
-                    outputs[name],
-                    training.teacher_share,
-                    training.temperature,
-                )
-            )
-            for name in names
+    def loss_of(name, targets, outputs):
+        if not taught:
+            return span_loss(targets[name], outputs[name])
+        return taught_loss(
+            targets[name],
+            targets[f"teacher_{name}"],
+            outputs[name],
+            training.teacher_share,
+            training.temperature,
         )
 
-    loss = loss_with_teacher if taught else sum_of_losses(span_loss, names)
+    def loss(targets, outputs):
+        return sum(ops.mean(loss_of(name, targets, outputs)) for name in names)
+
     return Learner(model, loss, training)

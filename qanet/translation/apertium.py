@@ -1,6 +1,8 @@
 """Apertium (Forcada et al., 2011): rule-based translation by an installed program."""
 
+import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Sequence
 
@@ -73,22 +75,29 @@ def one_line(text: str) -> str:
 
 
 def _run(*arguments: str, text: str) -> str:
+    process = subprocess.Popen(
+        [PROGRAM, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
     try:
-        process = subprocess.run(
-            [PROGRAM, *arguments],
-            input=text.encode(),
-            capture_output=True,
-            timeout=TIMEOUT_SECONDS,
-        )
+        output, errors = process.communicate(text.encode(), TIMEOUT_SECONDS)
     except subprocess.TimeoutExpired:
         raise UserError(
             f"apertium: gave no answer in {TIMEOUT_SECONDS} seconds; "
             "check that it works: echo Hello | apertium eng-spa"
         ) from None
+    finally:
+        # It is a script that starts a pipeline, all of which is to end with it.
+        if process.returncode is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
     if process.returncode:
-        (reason, *_) = process.stderr.decode(errors="replace").splitlines() or ["?"]
+        (reason, *_) = errors.decode(errors="replace").splitlines() or ["?"]
         raise UserError(
             f"apertium: ended with code {process.returncode} ({reason.strip()}); "
             "check that it works: echo Hello | apertium eng-spa"
         )
-    return process.stdout.decode(errors="replace")
+    return output.decode(errors="replace")

@@ -1,11 +1,11 @@
 """Ready-made translation models, computed by CTranslate2 (Klein et al., 2020)."""
 
-import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from qanet.errors import UserError
+from qanet.files import digest_of
 
 BEAMS = 5
 # Sub-words of a batch of sources, padding included.
@@ -50,7 +50,7 @@ class CTranslateTranslator:
             self.end = [] if config["add_source_eos"] else [config["eos_token"]]
             files = [directory / "model.bin", directory / "config.json"]
             files += sorted(directory.glob("*_vocabulary.*"))
-            digest = _digest([*files, *paths])
+            digest = digest_of([*files, *paths])[:12]
             if languages:
                 for side, language in zip(("source", "target"), languages, strict=True):
                     self._check_language(language, _vocabulary(directory, side))
@@ -174,15 +174,6 @@ def _vocabulary(directory: Path, side: str) -> set[str]:
         if (path := directory / f"{stem}.txt").is_file():
             return set(path.read_text(encoding="utf-8").split("\n"))
     raise ValueError("no vocabulary")
-
-
-def _digest(paths: Sequence[Path]) -> str:
-    """Tells contents apart, twelve digits."""
-    digest = hashlib.sha256()
-    for path in paths:
-        with path.open("rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
-    return digest.hexdigest()[:12]
 
 
 def _clean(text: str) -> str:

@@ -122,7 +122,7 @@ class Sampling(keras.Model):
 
     Input: `source`, int32 `(batch, source length)`, and `seed`, uint32 `(batch,)`: a
     row's draws follow from its seed alone, whatever else is in the batch. A score is
-    the log probability.
+    the log probability at this temperature, far less where it has not ended.
     """
 
     def __init__(self, model, count: int, length: int, temperature: float, **kwargs):

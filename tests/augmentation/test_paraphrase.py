@@ -86,6 +86,16 @@ def test_answers_are_looked_for_in_their_own_sentence():
     assert result.counts["answers_dropped"] == 2
 
 
+@pytest.mark.parametrize("answer", ["\n\nShe sold", "Bo. "])
+def test_an_answer_with_blanks_around_it_is_found_without_them(answer):
+    passage = one_passage(answer)
+    result = rebuild(passage, SENTENCES, Settings())
+    (move,) = result.moved
+    assert (move.exact, move.score) == (True, 1.0)
+    assert move.old.text == answer.strip()
+    assert move.before[move.old.start :].startswith(answer.strip())
+
+
 def test_an_answer_over_two_sentences():
     answer = "in 1,842.\n\nShe sold"
     passage = one_passage(answer)

@@ -44,7 +44,7 @@ def test_what_the_reader_answers_rightly_is_kept(
         (["--least-f1", "0"], "--least-f1 0: must be above 0"),
         (["--least-f1", "nan"], "--least-f1 nan: must be above 0"),
         (["--input", "missing.json"], "missing.json: cannot be read"),
-        (["--output", "{dev}"], "would take the place of what is read"),
+        (["--output", "{dev}"], "is given for something else"),
         (["--model", "missing"], "missing: not a run directory"),
     ],
 )

@@ -22,7 +22,7 @@ from made_models import (
 )
 from made_training import train_on
 
-from qanet.config import TrainingConfig
+from qanet.config import Config, TrainingConfig
 from qanet.layers.numerics import MASKED_LOGIT
 from qanet.models.registry import (
     MODELS,
@@ -31,8 +31,7 @@ from qanet.models.registry import (
     with_attention,
 )
 from qanet.models.words import above_words, word_embedding, word_side
-from qanet.training.learner import Learner, sum_of_losses
-from qanet.training.loss import span_loss
+from qanet.training.trainer import reading_learner
 
 pytestmark = pytest.mark.usefixtures("fixed_seed")
 
@@ -311,9 +310,9 @@ def test_attention_of_the_context_is_told_where_it_is_offered(
 def test_one_batch_is_learned_by_heart(settings, sizes, examples):
     """By a compiled step, as it is trained."""
     config = settings(dropout=0.0, word_dropout=0.0, character_dropout=0.0)
-    loss = sum_of_losses(span_loss, ("start_logits", "end_logits"))
     training = TrainingConfig(learning_rate=0.02, warmup_steps=5, decay="constant")
-    learner = Learner(build_model(config, sizes), loss, training)
+    whole = Config(training=training)
+    learner = reading_learner(build_model(config, sizes), whole, taught=False)
     starts = [1, 4, 0]
     ends = starts if config.name in CLOZE else [2, 5, 0]
     targets = {

@@ -36,7 +36,7 @@ def made(directory, **sizes):
     """A model with the weights of a directory."""
     config = BERTConfig(pretrained=str(directory), **{**SIZES, **sizes})
     vocabulary = WordPieces.load(Path(directory))
-    model = build_bert(config, piece_sizes(vocabulary, None))
+    model = build_bert(config, piece_sizes(vocabulary))
     load_pretrained(model, config)
     return model
 
@@ -171,7 +171,7 @@ def pretraining(fixed_seed, randomise, tmp_path):
     """Writes a model with its heads, and gives its weights and the directory."""
     config = BERTConfig(**SIZES)
     vocabulary = WordPieces.load(PUBLIC)
-    model = build_pretraining_model(config, piece_sizes(vocabulary, None))
+    model = build_pretraining_model(config, piece_sizes(vocabulary))
     randomise(model)
     vocabulary.save(tmp_path / "written")
     save_pretrained(model, config, tmp_path / "written")
@@ -181,7 +181,7 @@ def pretraining(fixed_seed, randomise, tmp_path):
 def begun(directory):
     """A pre-training that goes on from a directory."""
     config = BERTConfig(pretrained=str(directory), **SIZES)
-    sizes = piece_sizes(WordPieces.load(directory), None)
+    sizes = piece_sizes(WordPieces.load(directory))
     model = build_pretraining_model(config, sizes)
     load_pretrained(model, config)
     return model
@@ -270,7 +270,7 @@ def test_what_only_pretraining_needs_is_left_alone(copied):
 
 def test_nothing_is_loaded_of_a_model_that_does_not_fit(copied):
     config = BERTConfig(pretrained=str(copied(**{BIAS: np.ones(7)})), **SIZES)
-    model = build_bert(config, piece_sizes(WordPieces.load(PUBLIC), None))
+    model = build_bert(config, piece_sizes(WordPieces.load(PUBLIC)))
     before = [np.array(weight) for weight in model.weights]
     with pytest.raises(UserError):
         load_pretrained(model, config)

@@ -23,6 +23,13 @@ def test_a_question_costs_the_readers_own_tokens():
     check_explained(asked, Limits(question_tokens=2, explained_tokens=99), pieces)
     with pytest.raises(HTTPException, match="passage: more than 98 word pieces"):
         check_explained(asked, Limits(explained_tokens=98), pieces)
+    # A word may have no piece.
+    nothing = {"question": "\ue000", "passage": "a"}
+    with pytest.raises(HTTPException, match="question: is blank"):
+        check_explained(Asked(**nothing), Limits(), pieces)
+    question = Question(questions=["a", "\ue000"], passages=["a"])
+    with pytest.raises(HTTPException, match=r"questions\.1: is blank"):
+        check_limits(question, Limits(), pieces)
 
 
 def test_what_is_far_too_long_is_not_counted_to_its_end(monkeypatch):

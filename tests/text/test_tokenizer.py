@@ -91,6 +91,9 @@ def test_a_space_between_texts_keeps_their_tokens(texts):
         ("東京タワーはTokyoに", [*"東京タワーは", "Tokyo", "に"]),
         ("か\u3099", ["か", "\u3099"]),  # a mark is a WORD wherever it stands
         ("soft\u00adhyphen", ["soft", "hyphen"]),
+        # Variation selectors are not seen.
+        ("❤\ufe0fTokyo ©\ufe0f2024", ["❤", "Tokyo", "©", "2024"]),
+        ("葛\U000e0100飾", ["葛", "飾"]),
         ("👍🏽ok", ["👍", "🏽", "ok"]),
         ("\ud83d\ude00", ["\ud83d", "\ude00"]),  # two lone surrogates, not one pair
     ],
@@ -148,6 +151,7 @@ def test_class_of_whole_blocks(first, last, kind):
 def test_classes_agree_with_the_unicode_of_this_python():
     categories = [unicodedata.category(chr(code)) for code in range(0x110000)]
     by_letter = dict(zip("ZLMNPS", [SPACE, WORD, WORD, WORD, SYMBOL, SYMBOL], strict=1))
+    selectors = {*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)}
     by_category = {"Cc": SPACE, "Cf": SPACE, "Cs": SYMBOL, "Co": SYMBOL}
     cjk = re.compile("CJK|IDEOGRAPHIC|HANGZHOU|HIRAGANA|HENTAIGANA|KATAKANA|KANA ")
     for code, (category, kind) in enumerate(
@@ -158,6 +162,8 @@ def test_classes_agree_with_the_unicode_of_this_python():
         if kind == CJK:
             assert category[0] in "LN", hex(code)
             assert cjk.search(unicodedata.name(chr(code))), hex(code)
+        elif code in selectors:
+            assert kind == SPACE, hex(code)
         else:
             expected = by_category.get(category, by_letter.get(category[0]))
             assert kind == expected, hex(code)

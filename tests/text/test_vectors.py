@@ -65,6 +65,14 @@ def test_header_is_not_a_word(tmp_path):
     assert rows(read_vectors(path, ["2", "the"])) == {"the": [4, 5, 6]}
 
 
+def test_fewer_vectors_than_the_header_tells_of_are_told(tmp_path, caplog):
+    read_vectors(write(tmp_path, "2 1\na 1\nb 2\n"), ["a"])
+    assert not caplog.messages
+    read_vectors(write(tmp_path, "1000 1\na 1\nb 2\n"), ["a"])
+    (message,) = caplog.messages
+    assert "holds 2 of the 1,000 vectors" in message
+
+
 def test_first_of_equal_words_wins(tmp_path):
     path = write(tmp_path, "a 1 2\nb 3 4\na 5 6\n")
     assert rows(read_vectors(path, ["a"])) == {"a": [1, 2]}

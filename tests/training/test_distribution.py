@@ -168,9 +168,9 @@ def test_one_model_after_another_in_a_process(config):
 
 
 def test_a_batch_that_the_replicas_cannot_share():
-    check_share("training.batch_size", 8, SimpleNamespace(replicas=4))
+    check_share(8, SimpleNamespace(replicas=4))
     with pytest.raises(UserError, match=r"batch_size=6: 4 replicas .* multiple of 4"):
-        check_share("training.batch_size", 6, SimpleNamespace(replicas=4))
+        check_share(6, SimpleNamespace(replicas=4))
 
 
 def test_a_backend_that_nothing_here_trains_on(config, monkeypatch):

@@ -6,8 +6,6 @@ import pytest
 from keras import ops
 from made_training import batches, small_learner, small_model, take_steps
 
-from qanet.training.learner import sum_of_losses
-
 
 def averages_of(learner):
     with learner.averaged_weights():
@@ -163,16 +161,6 @@ def test_penalty_is_part_of_the_loss_and_of_the_gradient():
     found = learner.model.get_weights()
     np.testing.assert_allclose(found[0], 0.7 * kernel, rtol=1e-3, atol=1e-4)
     np.testing.assert_array_equal(found[1], bias)
-
-
-def test_losses_of_several_outputs_are_added_up_and_their_examples_averaged():
-    def loss(target, output):
-        return (target - output) ** 2
-
-    targets = {"a": np.array([1.0, 2.0]), "b": np.array([0.0, 0.0]), "c": None}
-    outputs = {"a": np.array([2.0, 4.0]), "b": np.array([3.0, 1.0]), "c": None}
-    mean = sum_of_losses(loss, ("a", "b"))(targets, outputs)
-    assert float(mean) == pytest.approx((1 + 4) / 2 + (9 + 1) / 2)
 
 
 def test_state_holds_all_that_training_changes_and_no_frozen_weight():

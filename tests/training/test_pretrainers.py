@@ -138,7 +138,7 @@ def states(model, inputs):
 def test_a_reader_begins_with_the_encoder(short):
     config = short.load_config()
     vocabulary = WordPieces.load(short.encoder_directory)
-    sizes = piece_sizes(vocabulary, None)
+    sizes = piece_sizes(vocabulary)
     model = build_pretraining_model(config.model, sizes)
     short.load_weights(model)
     wanted = config.model.model_dump() | {"pretrained": str(short.encoder_directory)}

@@ -109,16 +109,38 @@ def test_a_failure_is_told_in_one_line(pretend):
         ApertiumTranslator("eng-spa").translate(["a"], 1)
 
 
-def test_one_that_hangs_is_stopped(pretend, monkeypatch):
-    pretend(LISTING)
+def test_one_that_hangs_is_stopped_with_all_it_has_started(
+    pretend, monkeypatch, tmp_path
+):
+    """What it has started holds its output open, which is read to the end."""
+    begun, survived = tmp_path / "begun", tmp_path / "survived"
+    pretend(
+        f"""
+import subprocess
+from pathlib import Path
+
+if sys.argv[1] != "-l":
+    child = "import time; time.sleep(20); open({str(survived)!r}, 'w')"
+    process = subprocess.Popen([sys.executable, "-c", child])
+    Path({str(begun)!r}).touch()
+    process.wait()
+"""
+        + LISTING
+    )
     translator = ApertiumTranslator("eng-spa")
+    communicate = subprocess.Popen.communicate
 
-    def hang(command, timeout, **options):
-        raise subprocess.TimeoutExpired(command, timeout)
+    def hang(process, *arguments):
+        if not arguments:
+            return communicate(process)
+        while not begun.exists():
+            pass
+        raise subprocess.TimeoutExpired("apertium", 600)
 
-    monkeypatch.setattr(subprocess, "run", hang)
+    monkeypatch.setattr(subprocess.Popen, "communicate", hang)
     with pytest.raises(UserError, match="gave no answer in 600 seconds"):
         translator.translate(["a"], 1)
+    assert not survived.exists()
 
 
 def test_one_line():
