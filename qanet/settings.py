@@ -5,6 +5,7 @@ Unknown keys, wrong types and impossible values are refused.
 
 import contextlib
 import copy
+import json
 import re
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -22,7 +23,6 @@ from pydantic import (
 )
 
 from qanet.errors import UserError
-from qanet.files import parse_json
 
 LARGEST = 100_000_000
 # Levels of nested values, and characters of a value that a message shows.
@@ -148,8 +148,8 @@ def _parse(text: str) -> Any:
     """What a YAML or JSON text stands for; raises `ValueError` where it is none."""
     # YAML reads some texts of JSON otherwise: pairs of surrogates, control characters.
     if text.startswith(('"', "[", "{")):
-        with contextlib.suppress(ValueError):
-            return parse_json(text)
+        with contextlib.suppress(ValueError, RecursionError):
+            return json.loads(text)
     try:
         return yaml.load(text, _Loader)
     # Besides its own errors nearly anything, from what makes values of the text.

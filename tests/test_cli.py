@@ -219,7 +219,7 @@ def test_mistakes_are_told_before_anything_heavy_is_imported(door, trained, tmp_
         f"main export --model {absent} --output {absent}": "not a run directory",
         f"main export --model {run} --output {text}/1": "text is a file",
         f"main serve --port 0 --model {absent}": "absent: not a run directory",
-        f"main pack --train {absent} --output {absent}": "absent: cannot be read",
+        f"main pack --train {absent} --output {absent}.npz": "absent: cannot be read",
         f"main translate train --data {absent} --output {tmp_path / 'n'}": "absent",
         f"main pretrain --objective mlm --text {absent} --output {tmp_path / 'n'}": (
             "absent: cannot be read"

@@ -140,7 +140,12 @@ async def _ask(app, scope: dict, data: bytes, random: Random) -> tuple[int, byte
     begun, answered = 0, b""
 
     async def receive() -> dict:
-        return messages.pop(0) if messages else {"type": "http.disconnect"}
+        if not messages:
+            # It waits for the answer.
+            await asyncio.Event().wait()
+        if messages[0]["type"] == "http.disconnect":
+            return messages[0]
+        return messages.pop(0)
 
     async def send(message: dict) -> None:
         nonlocal begun, answered

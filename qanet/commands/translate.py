@@ -10,7 +10,6 @@ from pathlib import Path
 from qanet.commands.options import check_directory, positive, standard_input
 from qanet.console import load_keras, say
 from qanet.errors import UserError, reading_text
-from qanet.files import decoded_lines
 
 
 def add_parser(commands) -> None:
@@ -149,6 +148,8 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _lines(path: str) -> Iterator[str]:
+    from qanet.files import decoded_lines
+
     with reading_text(path), contextlib.ExitStack() as stack:
         if path == "-":
             file = standard_input()

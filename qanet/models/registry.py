@@ -24,11 +24,11 @@ from qanet.models.bert import (
     bert_attention,
     bert_flops,
     build_bert,
+    load_bert,
     piece_sizes,
 )
 from qanet.models.bidaf import BiDAFConfig, bidaf_flops, build_bidaf
 from qanet.models.limits import ReadingLimits
-from qanet.models.pretrained import load_pretrained
 from qanet.models.qanet import QANetConfig, build_qanet, qanet_flops
 from qanet.models.slqa import SLQAConfig, build_slqa, slqa_flops
 from qanet.models.words import word_sizes
@@ -101,7 +101,7 @@ MODELS = {
         limits=LIMITS,
         none_first=True,
         attention=bert_attention,
-        load_pretrained=load_pretrained,
+        load_pretrained=load_bert,
     ),
 }
 

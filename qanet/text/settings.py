@@ -1,4 +1,4 @@
-"""Settings of the vocabulary."""
+"""Settings of the vocabulary; apart from it, so that they are read without NumPy."""
 
 from typing import Any
 

@@ -168,12 +168,13 @@ def test_pretraining_goes_on_from_a_public_model(short, text, tmp_path):
     distribution = make_distribution(config.distribution)
 
     def weights():
-        loop, _ = pretrainers._make_loop(config, run, False, distribution)
-        return {v.path: np.array(v) for v in loop.task.learner.model.trainable_weights}
+        loop, vocabulary = pretrainers._make_loop(config, run, False, distribution)
+        model = loop.task.learner.model
+        weights = {v.path: np.array(v) for v in model.trainable_weights}
+        return weights, vocabulary
 
-    found = weights()
-    pieces = WordPieces.load(run.vocabulary_directory).pieces
-    assert pieces == WordPieces.load(short.vocabulary_directory).pieces
+    found, vocabulary = weights()
+    assert vocabulary.pieces == WordPieces.load(short.vocabulary_directory).pieces
     with np.load(short.weights_path) as expected:
         assert set(expected.files) == set(found)
         for name in expected.files:
@@ -182,7 +183,7 @@ def test_pretraining_goes_on_from_a_public_model(short, text, tmp_path):
     run.checkpoint_directory.mkdir(parents=True)
     (run.checkpoint_directory / "step-000002.npz").touch()
     table = "embedding/piece"
-    assert not np.array_equal(weights()[table], found[table])
+    assert not np.array_equal(weights()[0][table], found[table])
 
 
 def test_word_pieces_are_made_of_what_is_trained_on(short, text):
