@@ -45,9 +45,8 @@ def _run(options: argparse.Namespace) -> None:
             "model.contextual: a packed data set has no texts, which it reads; leave "
             "it out"
         )
-    data = config.data
-    read = [data.train, data.dev, *data.augmented.values(), *config.vocabulary.vectors]
-    check_file(options.output, others=read)
+    sets = (config.data.train, config.data.dev, *config.data.augmented.values())
+    check_file(options.output, others=(*sets, *config.vocabulary.vectors))
     check_files(config)
     data = read_training_data(config, cache_directory())
     save_packed(options.output, data)

@@ -99,9 +99,9 @@ def run(options: argparse.Namespace) -> None:
     say(f"\n{_scores(report.metrics)}\n")
     for example, answer in report.samples(SHOWN_QUESTIONS):
         gold = example.answers[0].text if example.answers else NO_ANSWER
-        say(f"question:  {printable(example.question.strip())}")
+        say(f"question:  {printable(example.question)}")
         say(f"gold:      {printable(gold)}")
-        say(f"predicted: {printable(answer.text or NO_ANSWER)}\n")
+        say(f"predicted: {printable(answer.text) or NO_ANSWER}\n")
     say(f"run directory: {run.directory}")
 
 
