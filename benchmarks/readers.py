@@ -1,14 +1,22 @@
-"""Compares trained readers: scores, speed, size, and their learning curves.
+"""Compares readers: scores, speed, size, and their learning curves.
 
-    python benchmarks/readers.py --data dev-v1.1.json \
+    python benchmarks/readers.py speeds --data dev-v1.1.json \
+        --output benchmarks/results/readers runs/short/qanet-small runs/short/bidaf ...
+    python benchmarks/readers.py scores --data dev-v1.1.json \
         --adversarial addsent.json addonesent.json \
         --output benchmarks/results/readers runs/qanet-small runs/bidaf ...
 
-For each run it answers the whole of the data and of the adversarial sets, and measures
-how many questions a second are read in batches and how long a lone question takes, in
-turns over the readers, medians of several. Prints a table in Markdown; `readers.json`
-in the output directory has every figure, `readers.png` F1 over the minutes of training
-(extra `plot`).
+`speeds` tells of each run how fast it trained (the median of its rounds but the first,
+which compiles), how many questions a second it reads in batches and how long a lone
+question takes, in turns over the runs, medians of several. Scores do not matter to it,
+so runs of a few hundred steps will do. `scores` answers the whole of the data and of
+the adversarial sets.
+
+A reader is told by the name of its run directory. What is measured is added to
+`readers.json` in the output directory, so runs may be measured one after the other, as
+they end. The table of all that is there is printed in Markdown; `readers.png` has the
+F1 of each reader over the minutes that its examples take at the rate of `speeds` (extra
+`plot`).
 """
 
 import argparse
@@ -16,6 +24,7 @@ import json
 import math
 import statistics
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from adversarial import adversarial_scores
@@ -35,39 +44,46 @@ ROUNDS = 5
 TOGETHER, ALONE = 512, 20
 
 
+def scores_of(reader: Reader, data: list[Example], adversarial: dict) -> dict:
+    """Exact match and F1 on the data, called `dev`, and on each adversarial set."""
+    split = reader.vocabulary.tokens
+    own = evaluate(reader, data, build_features(data, split), progress="dev")
+    scores = {"dev": own.metrics}
+    for name, examples in adversarial.items():
+        features = build_features(examples, split)
+        found = evaluate(reader, examples, features, progress=name)
+        scores[name] = adversarial_scores(examples, found.predictions)
+    return {
+        name: {metric: found[metric] for metric in ("exact_match", "f1")}
+        for name, found in scores.items()
+    }
+
+
 def trained_parameters(model) -> int:
     """Numbers that were trained."""
     return sum(math.prod(weight.shape) for weight in model.trainable_variables)
 
 
-def scores_of(reader: Reader, data: list[Example], adversarial: dict) -> dict:
-    """Exact match and F1 on the data and on each adversarial set."""
-    split = reader.vocabulary.tokens
-    result = evaluate(reader, data, build_features(data, split), progress="dev")
-    scores = {"exact_match": result.metrics["exact_match"], "f1": result.metrics["f1"]}
-    for name, examples in adversarial.items():
-        features = build_features(examples, split)
-        found = evaluate(reader, examples, features, progress=name)
-        worst = adversarial_scores(examples, found.predictions)
-        scores[name] = {"exact_match": worst["exact_match"], "f1": worst["f1"]}
-    return scores
+def training_rate(history: dict[str, list[float]]) -> float:
+    """Examples a second of a run, from its second round on where there is one."""
+    rates = history["examples_per_second"]
+    return statistics.median(rates[1:] or rates)
 
 
-def speeds_of(models: dict[str, TrainedModel], data: list[Example]) -> dict[str, dict]:
-    """Questions a second in batches, and seconds of a lone question, in turns."""
-    step = max(1, len(data) // TOGETHER)
-    together = data[::step][:TOGETHER]
+def reading_speeds(models: dict[str, TrainedModel], data: list[Example]) -> dict:
+    """Questions a second in batches, and milliseconds of a lone question, in turns."""
+    together = data[:: max(1, len(data) // TOGETHER)][:TOGETHER]
+    alone = together[:ALONE]
     calls = {}
     for name, model in models.items():
         batches, lone = Reader.of(model), Reader.of(model, as_they_come=True)
-
         features = build_features(together, batches.vocabulary.tokens)
 
         def read(reader=batches, features=features):
             evaluate(reader, together, features)
 
         def ask(reader=lone):
-            for example in together[:ALONE]:
+            for example in alone:
                 reader.answer(example.question, example.context)
 
         # Compiled first.
@@ -78,58 +94,82 @@ def speeds_of(models: dict[str, TrainedModel], data: list[Example]) -> dict[str,
     for _ in range(ROUNDS):
         for name, functions in calls.items():
             for function, durations in zip(functions, seconds[name], strict=True):
-                begin = time.perf_counter()
-                function()
-                durations.append(time.perf_counter() - begin)
+                durations.append(seconds_of(function))
     return {
         name: {
             "questions_per_second": len(together) / statistics.median(batches),
-            "latency_ms": 1000 * statistics.median(lone) / min(ALONE, len(together)),
+            "latency_ms": 1000 * statistics.median(lone) / len(alone),
         }
         for name, (batches, lone) in seconds.items()
     }
 
 
-def table(results: dict[str, dict], adversarial: list[str]) -> str:
-    """The figures in Markdown."""
-    columns = ["parameters", "training, examples/s", "minutes", "reading, questions/s"]
-    columns += ["a lone question, ms", "dev", *adversarial]
+def seconds_of(function: Callable[[], None]) -> float:
+    """How long a call takes."""
+    begin = time.perf_counter()
+    function()
+    return time.perf_counter() - begin
+
+
+def table(readers: dict[str, dict]) -> str:
+    """All figures in Markdown; what is not measured yet is left empty."""
+    sets = {name: None for reader in readers.values() for name in reader["scores"]}
+    speeds = {
+        "parameters": "{parameters:,}",
+        "training, examples/s": "{examples_per_second:.0f}",
+        "reading, questions/s": "{questions_per_second:.0f}",
+        "a lone question, ms": "{latency_ms:.0f}",
+    }
     lines = [
-        f"| reader | {' | '.join(columns)} |",
-        f"| --- |{' --- |' * len(columns)}",
+        f"| reader | {' | '.join([*speeds, 'examples', *sets])} |",
+        f"| --- |{' --- |' * (len(speeds) + 1 + len(sets))}",
     ]
-    for name, result in results.items():
-        scores = [result["scores"], *(result["scores"][key] for key in adversarial)]
+    for name, reader in readers.items():
         cells = [
-            f"{result['parameters']:,}",
-            f"{result['examples_per_second']:.0f}",
-            f"{result['seconds'] / 60:.0f}",
-            f"{result['questions_per_second']:.0f}",
-            f"{result['latency_ms']:.0f}",
-            *(f"{pair['exact_match']:.1f} / {pair['f1']:.1f}" for pair in scores),
+            form.format(**reader["speeds"]) if reader["speeds"] else ""
+            for form in speeds.values()
         ]
+        history, scores = reader["history"], reader["scores"]
+        cells.append(f"{history['examples'][-1]:,.0f}" if history else "")
+        pair = "{exact_match:.1f} / {f1:.1f}"
+        cells += [pair.format(**scores[key]) if key in scores else "" for key in sets]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def draw(histories: dict[str, dict[str, list[float]]]) -> Figure:
-    """F1 of each reader over its minutes of training."""
+def draw(readers: dict[str, dict]) -> Figure:
+    """F1 of each reader over its minutes of training, at the rate of `speeds`."""
     figure = Figure(figsize=(6.4, 4), layout="constrained")
     axes = figure.subplots()
-    for name, history in histories.items():
-        minutes = [seconds / 60 for seconds in history["seconds"]]
-        axes.plot(minutes, history["f1"], marker=".", label=name)
+    for name, reader in readers.items():
+        if reader["history"] and reader["speeds"]:
+            rate = 60 * reader["speeds"]["examples_per_second"]
+            minutes = [examples / rate for examples in reader["history"]["examples"]]
+            axes.plot(minutes, reader["history"]["f1"], marker=".", label=name)
     axes.set_xlabel("minutes of training")
     axes.set_ylabel("F1 on dev (%)")
     axes.set_xlim(left=0)
     axes.grid(alpha=0.3)
-    axes.legend(loc="lower right")
+    if axes.lines:
+        axes.legend(loc="lower right")
     return figure
+
+
+def store(readers: dict[str, dict], directory: Path) -> None:
+    """Writes the figures and the picture, and prints the table."""
+    write_text(directory / "readers.json", json.dumps(readers, indent=1) + "\n")
+    figure = draw(readers)
+    write_file(
+        directory / "readers.png",
+        lambda file: figure.savefig(file, format="png", dpi=120),
+    )
+    print(table(readers))
 
 
 def main() -> None:
     """Parses the options, measures, prints and writes."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("part", choices=("speeds", "scores"))
     parser.add_argument("runs", type=Path, nargs="+", metavar="RUN")
     parser.add_argument("--data", required=True, metavar="FILE")
     parser.add_argument("--adversarial", nargs="*", default=[], metavar="FILE")
@@ -144,24 +184,22 @@ def main() -> None:
     load_keras()
     models = {run.name: Run(run).load() for run in options.runs}
     histories = {run.name: read_history(run / "history.csv") for run in options.runs}
-    results = {}
-    for name, model in models.items():
-        results[name] = {
-            "parameters": trained_parameters(model.model),
-            "examples_per_second": histories[name]["examples_per_second"][-1],
-            "seconds": histories[name]["seconds"][-1],
-            "scores": scores_of(Reader.of(model), data, adversarial),
-        }
-    for name, speeds in speeds_of(models, data).items():
-        results[name] |= speeds
-    text = json.dumps({"results": results, "histories": histories}, indent=1)
-    write_text(options.output / "readers.json", text + "\n")
-    figure = draw(histories)
-    write_file(
-        options.output / "readers.png",
-        lambda file: figure.savefig(file, format="png", dpi=120),
-    )
-    print(table(results, list(adversarial)))
+    stored = options.output / "readers.json"
+    readers = json.loads(stored.read_bytes()) if stored.exists() else {}
+    for name in models:
+        readers.setdefault(name, {"speeds": {}, "scores": {}, "history": {}})
+    if options.part == "speeds":
+        for name, speeds in reading_speeds(models, data).items():
+            readers[name]["speeds"] = {
+                "parameters": trained_parameters(models[name].model),
+                "examples_per_second": training_rate(histories[name]),
+                **speeds,
+            }
+    else:
+        for name, model in models.items():
+            readers[name]["scores"] = scores_of(Reader.of(model), data, adversarial)
+            readers[name]["history"] = histories[name]
+    store(readers, options.output)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import json
 import runpy
+import statistics
 import sys
 from pathlib import Path
 
@@ -27,28 +28,42 @@ def readers(monkeypatch):
 def test_the_table_and_the_files(readers, trained, tiny_files, tmp_path, capsys):
     attacked = tmp_path / "attacked.json"
     attacked.write_bytes(tiny_files.dev.read_bytes())
-    arguments = ["--data", tiny_files.dev, "--adversarial", attacked]
-    readers(*arguments, "--output", tmp_path / "out", trained.directory)
+    common = ["--data", tiny_files.dev, "--output", tmp_path / "out", trained.directory]
 
+    readers("scores", "--adversarial", attacked, *common)
     head, _, row = capsys.readouterr().out.splitlines()
-    assert head.endswith("| dev | attacked |")
-    found = json.loads((tmp_path / "out" / "readers.json").read_text())
-    result = found["results"]["trained"]
+    assert head.endswith("| examples | dev | attacked |")
+    assert row.startswith("| trained |  |  |  |  | ")
+    # Without a rate there are no minutes.
+    picture = (tmp_path / "out" / "readers.png").read_bytes()
+    assert picture[:4] == b"\x89PNG"
+
+    readers("speeds", *common)
+    assert (tmp_path / "out" / "readers.png").read_bytes() != picture
+    row = capsys.readouterr().out.splitlines()[-1]
+    found = json.loads((tmp_path / "out" / "readers.json").read_text())["trained"]
     metrics = json.loads((trained.directory / "metrics.json").read_text())
-    scores = result["scores"]
     for name in ("exact_match", "f1"):
-        assert scores[name] == pytest.approx(metrics[name])
+        assert found["scores"]["dev"][name] == pytest.approx(metrics[name])
         # Nothing was attacked in a copy of dev.
-        assert scores["attacked"][name] == pytest.approx(metrics[name])
-    assert row.startswith(f"| trained | {result['parameters']:,} |")
-    assert len(found["histories"]["trained"]["f1"]) == 3
-    assert result["questions_per_second"] > 0
-    assert result["latency_ms"] > 0
-    assert (tmp_path / "out" / "readers.png").read_bytes()[:4] == b"\x89PNG"
+        assert found["scores"]["attacked"][name] == pytest.approx(metrics[name])
+    speeds = found["speeds"]
+    assert row.startswith(f"| trained | {speeds['parameters']:,} |")
+    assert row.endswith(f"| {metrics['exact_match']:.1f} / {metrics['f1']:.1f} |")
+    assert speeds["questions_per_second"] > 0
+    assert speeds["latency_ms"] > 0
+    history = found["history"]
+    assert len(history["f1"]) == 3
+    # The first round compiles.
+    rates = history["examples_per_second"][1:]
+    assert speeds["examples_per_second"] == statistics.median(rates)
 
 
 def test_two_runs_of_one_name_are_refused(readers, trained, tmp_path, capsys):
     with pytest.raises(SystemExit) as exit:
-        readers("--data", "x", "--output", tmp_path, trained.directory, "other/trained")
+        readers(
+            *("scores", "--data", "x", "--output", tmp_path),
+            *(trained.directory, "other/trained"),
+        )
     assert exit.value.code == 2
     assert "two runs have the same name" in capsys.readouterr().err
