@@ -118,9 +118,24 @@ def test_the_packages_for_reading_are_those_of_the_whole_without_the_heavy_ones(
     assert f"    {command}\n" in README
 
 
-def test_linked_files_exist():
-    for target in re.findall(r"\]\(([^)#]+)\)", README):
-        assert target.startswith("http") or (ROOT / target).exists(), target
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: p.name)
+def test_linked_files_exist(path):
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text(encoding="utf-8")):
+        assert target.startswith("http") or (path.parent / target).exists(), target
+
+
+def test_every_layer_that_tells_its_paper_is_on_the_page_of_papers():
+    page = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
+    for path in (ROOT / "qanet" / "layers").glob("*.py"):
+        summary = path.read_text(encoding="utf-8").split('"""')[1]
+        if re.search(r"\(.*(19|20)\d\d|QANet, section", summary):
+            assert f"(../qanet/layers/{path.name})" in page, path.name
+
+
+def test_the_example_of_shapes_works_as_it_stands(capsys):
+    page = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
+    exec(re.search(r"```python\n(.*?)```", page, re.DOTALL)[1], {})
+    assert "embedding_encoder" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: p.name)
