@@ -121,7 +121,8 @@ class LearningConfig(Section):
         ema_decay: decay of the exponential moving average of the weights, which
             serves every evaluation; ramped up as (1 + step) / (10 + step), which comes
             to 0.999 at step 9,000 and to 0.9999 at step 90,000.
-        evaluate_every: steps between evaluations; a checkpoint is kept at each.
+        evaluate_every: steps between evaluations.
+        checkpoint_every: steps between checkpoints; each evaluation has one too.
         patience: evaluations without a better score after which training stops; 0
             never.
         seed: fixes initial weights, order of examples, and dropout.
@@ -141,6 +142,7 @@ class LearningConfig(Section):
     l2: NonNegativeFloat = 3e-7
     ema_decay: Rate = 0.9999
     evaluate_every: PositiveCount = 1000
+    checkpoint_every: PositiveCount = 1000
     patience: Count = 0
     seed: int = Field(default=42, ge=0, lt=2**32)
 

@@ -36,8 +36,8 @@ SETTINGS = """
     model.character_width=4 model.character_filters=0 model.highway_layers=0
     model.word_dropout=0.1 model.dropout=0.1 model.survival=0.8
     training.steps=12 training.batch_size=4 training.learning_rate=0.01
-    training.warmup_steps=2 training.evaluate_every=3 training.evaluation_questions=24
-    training.evaluation_batch_size=8 training.patience=0
+    training.warmup_steps=2 training.evaluate_every=3 training.checkpoint_every=2
+    training.evaluation_questions=24 training.evaluation_batch_size=8
 """.split()
 # Columns of the history that tell the time.
 TIMES = ("seconds", "steps_per_second", "examples_per_second", "model_gflops")

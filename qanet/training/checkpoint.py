@@ -27,6 +27,9 @@ class Progress:
         best_score: the best score so far; none before the first evaluation.
         evaluations_since_best: evaluations after the one that gave it.
         history: one row an evaluation.
+        round_steps: steps since the last evaluation.
+        round_seconds: their time.
+        round_loss: the sum of their losses.
     """
 
     step: int = 0
@@ -35,6 +38,9 @@ class Progress:
     best_score: float | None = None
     evaluations_since_best: int = 0
     history: list[dict[str, float]] = field(default_factory=list)
+    round_steps: int = 0
+    round_seconds: float = 0.0
+    round_loss: float = 0.0
 
 
 def save_checkpoint(directory: Path, variables: Variables, progress: Progress) -> None:

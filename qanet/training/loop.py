@@ -1,4 +1,7 @@
-"""The training loop: rounds of steps, each closed by a measurement and a checkpoint."""
+"""The training loop: rounds of steps, each closed by a measurement and a checkpoint.
+
+A long round has further checkpoints, from which it goes on as if it had not stopped.
+"""
 
 import contextlib
 import time
@@ -122,35 +125,41 @@ class Loop:
                 if self.is_chief:
                     write_csv(self.run.history_path, progress.history)
                     curves.add(row)
-                    save_checkpoint(
-                        self.run.checkpoint_directory,
-                        self.task.learner.state,
-                        progress,
-                    )
+                self._save()
 
     def _round(self, report: ProgressBar) -> dict[str, float]:
         """Trains until the next measurement, and measures; gives the history's row."""
-        progress, every = self.progress, self.config.evaluate_every
-        begin = time.monotonic()
+        progress, plan = self.progress, self.task.plan
         # Rounds end at multiples of evaluate_every, also after a resumed run.
-        last = min((progress.step // every + 1) * every, self.config.steps)
-        plan = self.task.plan[progress.step : last]
-        loss, norm = self._train(plan, report)
-        seconds = time.monotonic() - begin
+        last = min(_next(progress.step, self.config.evaluate_every), self.config.steps)
+        report.begin_round(
+            (
+                (len(batch.items), batch.context_length)
+                for batch in plan[progress.step : last]
+            ),
+            progress.round_steps,
+            progress.round_loss,
+        )
+        while progress.step < last:
+            norm = self._train(last, report)
+            if progress.step < last:
+                self._save()
+        taken = plan[last - progress.round_steps : last]
+        seconds, loss = progress.round_seconds, progress.round_loss / len(taken)
+        begin = time.monotonic()
         measured = self._measure()
-        examples = sum(len(batch.items) for batch in plan)
-        progress.step = last
-        progress.examples += examples
         progress.seconds += time.monotonic() - begin
+        progress.round_steps, progress.round_seconds, progress.round_loss = 0, 0.0, 0.0
+        examples = sum(len(batch.items) for batch in taken)
         row = {
             "step": last,
             "examples": progress.examples,
             "seconds": round(progress.seconds, 1),
-            "steps_per_second": round(len(plan) / seconds, 3),
+            "steps_per_second": round(len(taken) / seconds, 3),
             "examples_per_second": round(examples / seconds, 1),
         }
         if self.task.flops:
-            flops = sum(map(self.task.flops, plan))
+            flops = sum(map(self.task.flops, taken))
             row["model_gflops"] = round(flops / seconds / 1e9, 1)
         row |= {
             "learning_rate": self.task.learner.learning_rate,
@@ -161,21 +170,37 @@ class Loop:
         progress.history.append(row)
         return row
 
-    def _train(
-        self, plan: Sequence[PlannedBatch], report: ProgressBar
-    ) -> tuple[float, float]:
-        """Takes the steps of a plan.
+    def _train(self, last: int, report: ProgressBar) -> float:
+        """Takes the steps up to the next checkpoint, or to step `last`.
 
         Returns:
-            Their mean loss, and the norm of the last gradient.
+            The norm of the last gradient.
         """
-        report.begin_round((len(batch.items), batch.context_length) for batch in plan)
+        progress = self.progress
+        end = min(_next(progress.step, self.config.checkpoint_every), last)
+        plan = self.task.plan[progress.step : end]
+        begin = time.monotonic()
         # Closed at once when a step fails: then the variables have their values back.
         with contextlib.closing(self.train(self.task.maker, plan)) as steps:
             for told in steps:
                 loss, norm = told
                 report.step(loss)
-            return report.end_round(), float(ops.convert_to_numpy(norm))
+            progress.round_loss = report.wait()
+            norm = float(ops.convert_to_numpy(norm))
+        seconds = time.monotonic() - begin
+        progress.step = end
+        progress.examples += sum(len(batch.items) for batch in plan)
+        progress.seconds += seconds
+        progress.round_steps += len(plan)
+        progress.round_seconds += seconds
+        return norm
+
+    def _save(self) -> None:
+        """Writes a checkpoint."""
+        if self.is_chief:
+            save_checkpoint(
+                self.run.checkpoint_directory, self.task.learner.state, self.progress
+            )
 
     def _measure(self) -> dict[str, float]:
         """Measures the averaged weights, and stores them where they are the best."""
@@ -195,3 +220,8 @@ class Loop:
     def _exhausted(self) -> bool:
         patience = self.config.patience
         return bool(patience) and self.progress.evaluations_since_best >= patience
+
+
+def _next(step: int, every: int) -> int:
+    """The next multiple of `every` after a step."""
+    return (step // every + 1) * every

@@ -30,22 +30,29 @@ class ProgressBar:
     def __init__(self, bar: tqdm, step: int = 0):
         self.bar = bar
         self.finished = step
+        self.read = 0
         self.shown = {}
         self.label = ""
         self.compiled = set()
 
-    def begin_round(self, sizes: Iterable[tuple[int, int]]) -> None:
-        """Forgets the steps before.
+    def begin_round(
+        self, sizes: Iterable[tuple[int, int]], steps: int = 0, loss: float = 0.0
+    ) -> None:
+        """Forgets the rounds before.
 
         Args:
             sizes: examples and length of the steps to come.
+            steps: those of the round that an earlier process took.
+            loss: the sum of their losses.
         """
         self.sizes = iter(sizes)
         self.examples = [0]
         self._say_what_comes()
         self.unread = []
+        self.finished += self.read
         self.read = 0
-        self.total = 0.0
+        self.earlier = steps
+        self.total = loss
         self.begin = self.looked = time.monotonic()
 
     def step(self, loss) -> None:
@@ -62,11 +69,14 @@ class ProgressBar:
             self._read(len(self.unread) - 1)
         self._say_what_comes()
 
-    def end_round(self) -> float:
-        """Waits for all steps; gives the round's mean loss. Raises as `step` does."""
+    def wait(self) -> float:
+        """Waits for all steps; gives the sum of the round's losses.
+
+        Raises:
+            UserError: as `step` does.
+        """
         self._read(len(self.unread))
-        self.finished += self.read
-        return self.total / self.read
+        return self.total
 
     def _say_what_comes(self) -> None:
         examples, length = next(self.sizes, (0, None))
@@ -93,7 +103,7 @@ class ProgressBar:
         self.looked = time.monotonic()
         if count:
             rate = self.examples[self.read] / (self.looked - self.begin)
-            mean = self.total / self.read
+            mean = self.total / (self.earlier + self.read)
             self.shown |= {"examples/s": f"{rate:.0f}", "loss": f"{mean:.3f}"}
             self.bar.set_postfix(self.shown, refresh=False)
             self.bar.update(count)

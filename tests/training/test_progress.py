@@ -19,6 +19,22 @@ def clock(monkeypatch):
     return clock
 
 
+def test_a_round_goes_on_that_another_process_began(clock, capsys):
+    with tqdm(total=10) as bar:
+        report = ProgressBar(bar, 7)
+        report.begin_round([(4, 96)] * 2, steps=3, loss=9.0)
+        report.step(1.0)
+        clock.now += 0.5
+        assert report.wait() == 10.0
+        report.show("dev F1", 70.0)
+        report.step(float("nan"))
+        with pytest.raises(UserError, match=r"at step 9\b"):
+            report.wait()
+    shown = capsys.readouterr().err
+    assert "loss=2.500" in shown
+    assert "examples/s=8" in shown
+
+
 @pytest.mark.parametrize("loss", [float("nan"), float("inf")])
 @pytest.mark.parametrize("looking", ["at every step", "at the end"])
 def test_the_step_of_a_bad_loss_is_counted_from_the_beginning(clock, loss, looking):
@@ -27,7 +43,7 @@ def test_the_step_of_a_bad_loss_is_counted_from_the_beginning(clock, loss, looki
         for value in (1.5, loss, loss, loss):
             clock.now += 10.0 if looking == "at every step" else 0.0
             report.step(value)
-        report.end_round()
+        report.wait()
 
     with tqdm(disable=True) as bar:
         report = ProgressBar(bar, 100)
@@ -62,7 +78,7 @@ def test_losses_are_read_now_and_then_and_the_newest_not_at_all(clock, monkeypat
         report.step(losses[3])
         report.step(losses[4])
         assert not losses[2].read
-        assert report.end_round() == 2.0  # their mean
+        assert report.wait() == 10.0  # their sum
         assert all(loss.read for loss in losses)
 
 
@@ -74,7 +90,7 @@ def test_progress_bar_shows_rate_loss_and_f1(capsys, clock):
         clock.now += 0.5
         report.step(1.5)
         report.show("dev F1", 61.25)
-        report.end_round()
+        report.wait()
         report.show("dev F1", 70.0)
     shown = capsys.readouterr().err
     assert "dev F1=61.2" in shown
@@ -95,6 +111,6 @@ def test_progress_bar_says_when_a_length_is_compiled(capsys, clock):
                 report.step(1.0)
                 said.append(bar.desc)
             clock.now += 0.5
-            report.end_round()
+            report.wait()
     new, old = ("compiling for {} tokens: ".format, "training: ")
     assert said == [new(96), old, new(160), old, old, old, old, old]

@@ -306,13 +306,19 @@ def test_no_example_to_train_on_is_a_users_mistake(compiled_trainer, tiny_config
         Trainer(tiny_config, data, Run("unused"), compiled_trainer.distribution)
 
 
-def test_interrupted_run_resumes_bit_for_bit(trainer, rewind, monkeypatch):
+@pytest.mark.parametrize(("checkpoint_every", "stored"), [(1000, 2), (1, 3), (3, 3)])
+def test_interrupted_run_resumes_bit_for_bit(
+    trainer, rewind, monkeypatch, checkpoint_every, stored
+):
     trainer.loop.fit()
     expected = weights_of(trainer.model), averages_of(trainer)
     uninterrupted = trainer.loop.run
 
     rewind()
     trainer.loop.run = Run(uninterrupted.directory.with_name("interrupted"))
+    shorter = {"checkpoint_every": checkpoint_every}
+    config = trainer.loop.config.model_copy(update=shorter)
+    monkeypatch.setattr(trainer.loop, "config", config)
     evaluate, calls = trainer_module.evaluate, []
 
     def interrupt(*arguments, **options):
@@ -326,7 +332,7 @@ def test_interrupted_run_resumes_bit_for_bit(trainer, rewind, monkeypatch):
         trainer.loop.fit()
     rewind()
     assert trainer.loop.resume()
-    assert trainer.loop.progress.step == 2
+    assert trainer.loop.progress.step == stored
     trainer.loop.fit()
     assert_same(weights_of(trainer.model), expected[0])
     assert_same(averages_of(trainer), expected[1])
