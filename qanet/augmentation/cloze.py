@@ -18,6 +18,7 @@ import numpy as np
 from qanet.console import log
 from qanet.datasets.squad import Example, Span
 from qanet.errors import UserError, reading_text
+from qanet.evaluation.metrics import normalize_answer
 from qanet.text.sentences import sentence_spans
 from qanet.text.tokenizer import token_spans, tokenize
 
@@ -27,6 +28,8 @@ GAP = "XXXXX"
 CNN_GAP = "@placeholder"
 ENTITY = re.compile(r"@(entity\d+)")
 BOOK_SENTENCES = 20
+# Digits with this before or after them are a part of a number: 10,000 and 3.5.
+FRACTION = re.compile(r"[0-9][.,:]|[.,:][0-9]")
 
 
 @dataclass(frozen=True)
@@ -62,9 +65,10 @@ def make_cloze(examples: Iterable[Example], seed: int) -> list[Cloze]:
     """Makes cloze questions of passages.
 
     The question is a sentence of the passage; the context is the rest of it. The gap
-    takes the place of a name or a number that stands in both: a word with a capital
-    letter that does not begin its sentence, or digits. Each sentence with such a word
-    gives one question.
+    takes the place of a name or a number that stands in both: digits that are a whole
+    number, or a word with a capital letter that does not begin its sentence and that
+    the passage never writes in lower case ("The", in a title, is none). Each sentence
+    with such a word gives one question.
 
     Args:
         examples: those of a data set; only their contexts and titles are looked at.
@@ -192,13 +196,19 @@ def _kept(questions: list[Cloze], read: int, where: object) -> list[Cloze]:
 
 
 def _names(context: str, sentences: list[tuple[int, int]]) -> set[str]:
-    """Tokens that are digits, or capitalised where no sentence begins."""
+    """Names and numbers, as `make_cloze` describes them."""
     starts = {start for start, _ in sentences}
+    words = set(tokenize(context))
     names = set()
     for start, end in token_spans(context):
         word = context[start:end]
-        is_name = word[0].isupper() and len(word) > 1 and start not in starts
-        if is_name or word.isdecimal():
+        if word.isdecimal():
+            around = context[max(0, start - 2) : start], context[end : end + 2]
+            fits = not any(map(FRACTION.fullmatch, around))
+        else:
+            fits = word[0].isupper() and len(word) > 1 and start not in starts
+            fits = fits and word.lower() not in words and normalize_answer(word)
+        if fits:
             names.add(word)
     return names
 
