@@ -177,6 +177,8 @@ def main() -> None:
     options = parser.parse_args()
     if len({run.name for run in options.runs}) < len(options.runs):
         parser.error("two runs have the same name, by which they are told apart")
+    if options.adversarial and options.part == "speeds":
+        parser.error("--adversarial goes with scores")
     data = read_squad(options.data).examples
     adversarial = {
         Path(path).stem: read_squad(path).examples for path in options.adversarial

@@ -62,17 +62,16 @@ def test_a_sentence_of_the_passage_becomes_the_question():
         check(question)
 
 
-@pytest.mark.parametrize("word", ["The", "Her", "10", "000", "5", "Sun"])
-def test_words_that_are_no_names_and_parts_of_numbers_are_not_asked_for(word):
-    # None begins a sentence here; "her" and "the" are written so too.
+def test_words_that_are_no_names_and_parts_of_numbers_are_not_asked_for():
+    # None begins a sentence here. "Her" and "Sun" are written in lower case too, "The"
+    # is an article.
     passage = (
         "In The Times stood Her 10,000 days at 3.5. And The Sun told of Her 10,000, of "
-        "3.5 and of 12. Later 12, 7:12 and her sun were in the news."
+        "3.5 and of 12. Later 12, 7:12 and her sun were in The Times."
     )
     questions = make_cloze(examples(passage), seed=1)
     candidates = {word for question in questions for word in question.candidates}
     assert candidates == {"12", "Times"}
-    assert word in tokenize(passage)
 
 
 def test_the_seed_fixes_the_gaps():

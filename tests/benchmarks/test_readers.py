@@ -59,6 +59,16 @@ def test_the_table_and_the_files(readers, trained, tiny_files, tmp_path, capsys)
     assert speeds["examples_per_second"] == statistics.median(rates)
 
 
+def test_speeds_take_no_adversarial_sets(readers, trained, tmp_path, capsys):
+    with pytest.raises(SystemExit) as exit:
+        readers(
+            *("speeds", trained.directory, "--data", "x", "--output", tmp_path),
+            *("--adversarial", "y"),
+        )
+    assert exit.value.code == 2
+    assert "--adversarial goes with scores" in capsys.readouterr().err
+
+
 def test_two_runs_of_one_name_are_refused(readers, trained, tmp_path, capsys):
     with pytest.raises(SystemExit) as exit:
         readers(
