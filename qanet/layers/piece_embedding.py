@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from qanet.layers.dropout import Dropout
+from qanet.layers.look_up import look_up, look_up_small
 
 DEVIATION = 0.02
 SEGMENTS = 2
@@ -46,9 +47,13 @@ class PieceEmbedding(keras.layers.Layer):
         self.norm.build((None, None, self.width))
 
     def call(self, pieces, positions, segments, training=False):
-        x = ops.take(self.piece_table, pieces, axis=0)
-        x = x + ops.take(self.position_table, positions, axis=0)
-        x = x + ops.take(self.segment_table, segments, axis=0)
+        piece, position, segment = map(
+            ops.convert_to_tensor,
+            (self.piece_table, self.position_table, self.segment_table),
+        )
+        x = look_up(piece, pieces)
+        # All places of all texts share these few rows.
+        x = x + look_up_small(position, positions) + look_up_small(segment, segments)
         return self.dropout(self.norm(x), training=training)
 
     def compute_output_shape(self, pieces_shape, *others):

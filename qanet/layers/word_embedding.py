@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from qanet.layers.dropout import drop_types
-from qanet.layers.look_up import DEVIATION, PADDING, UNKNOWN
+from qanet.layers.look_up import DEVIATION, PADDING, UNKNOWN, look_up
 
 
 @keras.saving.register_keras_serializable(package="qanet")
@@ -60,7 +60,10 @@ class WordEmbedding(keras.layers.Layer):
         return self(rows[None])[0]
 
     def call(self, rows, seed=None, training=False):
-        vectors = ops.take(self.table, rows, axis=0)
+        if self.trainable_rows:
+            vectors = look_up(ops.convert_to_tensor(self.table), rows)
+        else:
+            vectors = ops.take(self.table, rows, axis=0)
         column = ops.expand_dims(rows, -1)
         vectors = ops.where(
             column == UNKNOWN, ops.convert_to_tensor(self.unknown), vectors

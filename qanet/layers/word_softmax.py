@@ -4,6 +4,7 @@
 import keras
 from keras import ops
 
+from qanet.layers.look_up import look_up
 from qanet.layers.numerics import mask_logits
 
 
@@ -91,12 +92,12 @@ def sampled_softmax_loss(
         Float of the shape of `words`.
     """
     right = _logits(states, words, kernel, bias) - log_counts
-    others = ops.matmul(states, ops.transpose(ops.take(kernel, sample, axis=0)))
-    others = others + (ops.take(bias, sample) - sample_log_counts)
+    others = ops.matmul(states, ops.transpose(look_up(kernel, sample)))
+    others = others + (look_up(bias, sample) - sample_log_counts)
     others = mask_logits(others, ops.not_equal(ops.expand_dims(words, -1), sample))
     return ops.softplus(ops.logsumexp(others, axis=-1) - right)
 
 
 def _logits(states, words, kernel, bias):
     """The logit of one word a state."""
-    return ops.sum(states * ops.take(kernel, words, axis=0), -1) + ops.take(bias, words)
+    return ops.sum(states * look_up(kernel, words), -1) + look_up(bias, words)

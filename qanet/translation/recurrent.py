@@ -10,6 +10,7 @@ import keras
 from keras import ops
 
 from qanet.layers.dropout import Dropout
+from qanet.layers.look_up import look_up
 from qanet.layers.numerics import masked_softmax
 from qanet.translation.config import ModelConfig
 from qanet.translation.subwords import PADDING
@@ -98,7 +99,8 @@ class Recurrent(keras.Model):
         return self._logits(memory, x)[:, 0], tuple(new_state)
 
     def _embed(self, tokens):
-        x = ops.take(self.vectors, tokens, axis=0) * self.vectors.shape[1] ** 0.5
+        vectors = ops.convert_to_tensor(self.vectors)
+        x = look_up(vectors, tokens) * vectors.shape[1] ** 0.5
         return ops.cast(x, self.compute_dtype)
 
     def _logits(self, memory, x, training=False):

@@ -16,6 +16,7 @@ from keras import ops
 from qanet.layers.attention import MultiHeadAttention
 from qanet.layers.dropout import Dropout
 from qanet.layers.feed_forward import FeedForward
+from qanet.layers.look_up import look_up
 from qanet.layers.positions import position_signal
 from qanet.translation.config import ModelConfig
 from qanet.translation.subwords import PADDING
@@ -115,7 +116,7 @@ class Transformer(keras.Model):
         return self._logits(x)[:, 0], tuple(new_state)
 
     def _embed(self, tokens, signal):
-        x = ops.take(self.vectors, tokens, axis=0) * self.width**0.5
+        x = look_up(ops.convert_to_tensor(self.vectors), tokens) * self.width**0.5
         return ops.cast(x + signal, self.compute_dtype)
 
     def _logits(self, x):

@@ -1,6 +1,10 @@
 """Tests of qanet.layers.piece_embedding."""
 
+import re
+
+import keras
 import numpy as np
+import pytest
 from keras import ops
 
 from qanet.layers.piece_embedding import PieceEmbedding
@@ -30,6 +34,25 @@ def test_dropout_acts_in_training_alone(fixed_seed):
     noisy = layer(PIECES, POSITIONS, SEGMENTS, training=True)
     np.testing.assert_array_equal(calm, again)
     assert np.any(ops.convert_to_numpy(noisy) == 0)
+
+
+@pytest.mark.skipif(keras.backend.backend() != "jax", reason="reads JAX' programs")
+def test_accelerators_scatter_gradients_of_pieces_alone():
+    """Positions and segments have few rows, where places would wait for each other."""
+    import jax
+
+    layer = PieceEmbedding(pieces=6, positions=4, width=5)
+    layer(PIECES, POSITIONS, SEGMENTS)
+    values = [variable.value for variable in layer.trainable_variables]
+
+    def loss(values):
+        output, _ = layer.stateless_call(values, [], PIECES, POSITIONS, SEGMENTS)
+        return ops.sum(ops.square(output))
+
+    step = jax.jit(jax.grad(loss))
+    program = jax.export.export(step, platforms=["cuda"])(values).mlir_module()
+
+    assert len(re.findall(r'"stablehlo\.scatter"', program)) == 1
 
 
 def test_round_trip(check_round_trip):
