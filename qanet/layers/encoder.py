@@ -53,7 +53,7 @@ class EncoderStack(keras.layers.Layer):
         final_norm=True,
         **kwargs,
     ):
-        super().__init__(**kwargs)
+        super().__init__(autocast=False, **kwargs)
         self.supports_masking = True
         self.blocks = blocks
         self.convolutions = convolutions
@@ -103,19 +103,22 @@ class EncoderStack(keras.layers.Layer):
                 residual.build(input_shape)
                 self.sublayers.append(residual)
         if self.final_norm:
-            self.norm = keras.layers.LayerNormalization(epsilon=1e-6, name="norm")
+            self.norm = keras.layers.LayerNormalization(
+                epsilon=1e-6, autocast=False, name="norm"
+            )
             self.norm.build(input_shape)
 
     def call(self, x, mask, training=False):
         signal = self.position_scale * position_signal(ops.shape(x)[1], x.shape[-1])
-        signal = ops.cast(signal, x.dtype)
+        # Single precision from sub-layer to sub-layer, see `Residual`.
+        x, signal = (ops.cast(tensor, self.variable_dtype) for tensor in (x, signal))
         for i, sublayer in enumerate(self.sublayers):
             if i == 0 or (
                 self.position_per_block and i % self._sublayers_per_block == 0
             ):
                 x = x + signal
             x = sublayer(x, mask=mask, training=training)
-        return self.norm(x) if self.final_norm else x
+        return ops.cast(self.norm(x) if self.final_norm else x, self.compute_dtype)
 
     def compute_output_shape(self, input_shape):
         return input_shape

@@ -14,6 +14,9 @@ class Residual(keras.layers.Layer):
     example on its own; otherwise its output is scaled by `survival` instead
     (Huang et al., 2016, equation 5).
 
+    Where the sub-layer computes in half precision, the sum does not: over many
+    sub-layers it would lose what each of them adds.
+
     Args:
         layer: the sub-layer, called with `(x, mask=mask, training=training)`.
         dropout: dropout rate of the sub-layer's output.
@@ -22,16 +25,18 @@ class Residual(keras.layers.Layer):
             to the identity and lets a word still be recognised at its end.
 
     Input: float tensor `(batch, length, width)` and boolean mask `(batch, length)`.
-    Output: float tensor `(batch, length, width)`.
+    Output: float tensor of the shape and dtype of the input.
     """
 
     def __init__(self, layer, dropout=0.0, survival=1.0, scale=1.0, **kwargs):
-        super().__init__(**kwargs)
+        super().__init__(autocast=False, **kwargs)
         self.supports_masking = True
         self.layer = layer
         self.survival = survival
         self.scale = scale
-        self.norm = keras.layers.LayerNormalization(epsilon=1e-6, name="norm")
+        self.norm = keras.layers.LayerNormalization(
+            epsilon=1e-6, autocast=False, name="norm"
+        )
         self.dropout = Dropout(dropout, name="dropout")
         if survival < 1.0:
             self.seed_generator = keras.random.SeedGenerator()
@@ -43,7 +48,7 @@ class Residual(keras.layers.Layer):
 
     def call(self, x, mask, training=False):
         y = self.layer(self.norm(x), mask=mask, training=training)
-        y = self.scale * self.dropout(y, training=training)
+        y = ops.cast(self.scale * self.dropout(y, training=training), x.dtype)
         if self.survival == 1.0:
             return x + y
         if not training:

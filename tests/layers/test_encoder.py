@@ -194,3 +194,20 @@ def test_mixed_bfloat16(mixed_bfloat16, x, randomise, reference, compiled):
     text = x[0].astype("float64")
     expected = reference.encoder(text, weights, 1, 2, 2, survival=0.9)
     np.testing.assert_allclose(actual, expected, atol=0.1)
+
+
+def test_the_sum_of_the_sub_layers_is_not_in_half_precision(
+    mixed_bfloat16, x, randomise, reference
+):
+    """Beside 1000, bfloat16 has no smaller step than 4."""
+    layer = stack(blocks=3)
+    layer.build(x.shape)
+    weights = randomise(layer, bound=0.5)
+
+    output = layer(x + 1000, mask=MASK)
+
+    assert ops.dtype(output) == "bfloat16"
+    text = x[0].astype("float64") + 1000
+    expected = reference.encoder(text, weights, 3, 2, 2)
+    actual = ops.convert_to_numpy(output)[0].astype("float64")
+    np.testing.assert_allclose(actual, expected, atol=0.2)

@@ -132,6 +132,23 @@ def test_gradients_in_training_are_those_of_what_was_computed(
     np.testing.assert_allclose(np.sum(gradient * direction), change, rtol=1e-2)
 
 
+@pytest.mark.parametrize("survival", [1.0, 0.5])
+@pytest.mark.parametrize("training", [False, True])
+def test_the_sum_is_not_in_half_precision(survival, training, mixed_bfloat16, x):
+    """Beside 1000, bfloat16 has no smaller step than 4."""
+    layer = Residual(Same(), survival=survival)
+
+    output = layer(x + 1000, mask=MASK, training=training)
+
+    assert ops.dtype(output) == "float32"
+    added = ops.convert_to_numpy(output) - (x + 1000)
+    normal = (x - x.mean(axis=2, keepdims=True)) / x.std(axis=2, keepdims=True)
+    share = 1.0 if training else survival
+    if training and survival < 1.0:
+        normal = np.where(np.any(added != 0.0, axis=(1, 2), keepdims=True), normal, 0.0)
+    np.testing.assert_allclose(added, share * normal, atol=0.02)
+
+
 def test_mask_reaches_the_sublayer(x, randomise):
     layer = Residual(DepthwiseSeparableConv1D(8, 5))
     mask = np.arange(6) < np.array([6, 3, 1])[:, None]
@@ -158,5 +175,5 @@ def test_mixed_bfloat16(mixed_bfloat16, x, randomise):
 
     for training in (False, True):
         output = layer(x, mask=MASK, training=training)
-        assert ops.dtype(output) == "bfloat16"
+        assert ops.dtype(output) == "float32"
         assert np.all(np.isfinite(ops.convert_to_numpy(output).astype("float32")))
