@@ -29,7 +29,11 @@ class DCNAttention(keras.layers.Layer):
     def build(self, context_shape, *other_shapes):
         width = context_shape[-1]
         self.projection = keras.layers.Dense(
-            width, activation="tanh", name="projection"
+            width,
+            activation="tanh",
+            # Both texts come from one encoder, so like words begin alike.
+            kernel_initializer=keras.initializers.Identity(gain=width**-0.5),
+            name="projection",
         )
         self.projection.build(context_shape)
         self.sentinels = self.add_weight(

@@ -33,5 +33,18 @@ def test_against_numpy(texts, lengths, randomise, softmax):
             np.testing.assert_allclose(rows[i, j - 1, :m], row[1:], atol=1e-5)
 
 
+def test_like_words_begin_alike(rng):
+    """As one encoder would make them: a word of the question looks at its like."""
+    context = 4.0 * rng.normal(size=(1, 6, 64)).astype("float32")
+    question = context[:, [4, 1, 3]]
+    masks = np.ones((1, 6), bool), np.ones((1, 3), bool)
+
+    layer = DCNAttention()
+    layer(context, question, *masks)
+    _, columns = layer.weights_of(context, question, *masks)
+
+    np.testing.assert_array_equal(np.argmax(columns, axis=1), [[4, 1, 3]])
+
+
 def test_round_trip(texts, check_round_trip):
     check_round_trip(DCNAttention(), *texts)
