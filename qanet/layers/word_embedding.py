@@ -62,7 +62,7 @@ class WordEmbedding(keras.layers.Layer):
     def call(self, rows, seed=None, training=False):
         if self.trainable_rows:
             vectors = look_up(ops.convert_to_tensor(self.table), rows)
-        else:
+        else:  # There is no gradient, and the table may be large.
             vectors = ops.take(self.table, rows, axis=0)
         column = ops.expand_dims(rows, -1)
         vectors = ops.where(
