@@ -9,11 +9,11 @@ import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import qanet
 from qanet.console import load_keras
-from qanet.errors import UserError
+from qanet.errors import UserError, reading_text
 
 RUNS = Path("runs")
 
@@ -115,6 +115,72 @@ def configured(options: argparse.Namespace, key: str, value: object):
     overrides = [f"{k}={json.dumps(file)}" for k, file in files.items() if file]
     own = f"{key}={json.dumps(value)}"
     return load_preset(options.preset, [own, *options.set, *overrides])
+
+
+def add_training(parser: argparse.ArgumentParser, settings: str) -> None:
+    """The options of a training on text; `settings` are examples of what to set."""
+    parser.add_argument(
+        "--output", type=Path, required=True, metavar="DIR", help="directory to make"
+    )
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="continue the training in --output from its last measurement",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help=f"change one setting, for example {settings}; may be repeated",
+    )
+
+
+def training_configuration(
+    options: argparse.Namespace,
+    run,
+    names: Sequence[str],
+    values: dict[str, Any],
+    command: str,
+):
+    """The configuration of a training on text, the stored one with `--resume`.
+
+    Args:
+        options: those of `add_training` and the command's own.
+        run: the run directory.
+        names: of the options that tell what is trained on, the files' first.
+        values: nested settings that these options stand for.
+        command: names the values in error messages.
+
+    Raises:
+        UserError: no file, a run that is there already or is not, or options that do
+            not go with `--resume`.
+    """
+    from qanet.settings import configure
+
+    if options.resume:
+        if any(getattr(options, name) for name in (*names, "set")):
+            refused = ", ".join(f"--{name}" for name in names)
+            raise UserError(
+                f"{refused} and --set do not go with --resume, which continues with "
+                f"the settings in {run.config_path}"
+            )
+        return run.load_config()
+    if run.config_path.exists():
+        raise UserError(
+            f"{run.directory}: already holds a model; continue it with --resume or "
+            "give another --output"
+        )
+    if not getattr(options, names[0]):
+        raise UserError(f"--{names[0]}: give at least one file")
+    return configure(run.settings, values, options.set, command)
+
+
+def check_readable(files: Iterable[str | Path]) -> None:
+    """Refuses files that cannot be opened, before the work with them begins."""
+    for file in files:
+        with reading_text(file), open(file, "rb"):
+            pass
 
 
 def check_directory(directory: Path) -> None:

@@ -3,9 +3,13 @@
 import argparse
 from pathlib import Path
 
-from qanet.commands.options import check_directory
+from qanet.commands.options import (
+    add_training,
+    check_directory,
+    check_readable,
+    training_configuration,
+)
 from qanet.console import load_keras, say
-from qanet.errors import UserError, reading_text
 
 
 def add_parser(commands) -> None:
@@ -36,22 +40,10 @@ def add_parser(commands) -> None:
         "UTF-8 text, plain or .gz, a paragraph a line and a blank line after each "
         "document",
     )
-    parser.add_argument(
-        "--output", type=Path, required=True, metavar="DIR", help="directory to make"
-    )
-    parser.add_argument(
-        "--resume",
-        action="store_true",
-        help="continue the training in --output from its last measurement",
-    )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="change one setting, for example model.width=384, "
-        "training.whole_words=true, or model.pretrained=DIR to go on from a public "
-        "model; may be repeated",
+    add_training(
+        parser,
+        "model.width=384, training.whole_words=true, or model.pretrained=DIR to go on "
+        "from a public model",
     )
     parser.set_defaults(command=_run)
 
@@ -60,39 +52,15 @@ def _run(options: argparse.Namespace) -> None:
     objective = OBJECTIVES[options.objective]
     run = objective.run(options.output)
     check_directory(options.output)
-    if options.resume:
-        if options.text or options.set:
-            raise UserError(
-                "--text and --set do not go with --resume, which continues with the "
-                f"settings in {run.config_path}"
-            )
-        config = run.load_config()
-    else:
-        config = _configured(options, run)
-    for file in config.data.text:
-        with reading_text(file), open(file, "rb"):
-            pass
+    values = {"objective": options.objective, "data": {"text": options.text}}
+    config = training_configuration(options, run, ["text"], values, "pretrain")
+    check_readable(config.data.text)
     if not options.resume:
         objective.check(config)
     load_keras()
     metrics = objective.train(config, run, options.resume)
     if metrics is not None:
         objective.tell(config, run, metrics)
-
-
-def _configured(options: argparse.Namespace, run):
-    """The configuration of a training that is to be started."""
-    from qanet.settings import configure
-
-    if run.config_path.exists():
-        raise UserError(
-            f"{run.directory}: already holds a model; continue it with --resume or "
-            "give another --output"
-        )
-    if not options.text:
-        raise UserError("--text: give at least one file")
-    values = {"objective": options.objective, "data": {"text": options.text}}
-    return configure(run.settings, values, options.set, "pretrain")
 
 
 class Masked:

@@ -5,11 +5,17 @@ import contextlib
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice
-from pathlib import Path
 
-from qanet.commands.options import check_directory, positive, standard_input
+from qanet.commands.options import (
+    add_training,
+    check_directory,
+    check_readable,
+    positive,
+    standard_input,
+    training_configuration,
+)
 from qanet.console import load_keras, say
-from qanet.errors import UserError, reading_text
+from qanet.errors import reading_text
 
 
 def add_parser(commands) -> None:
@@ -47,21 +53,10 @@ def _add_train(actions) -> None:
         action="store_true",
         help="translate from the second language into the first",
     )
-    train.add_argument(
-        "--output", type=Path, required=True, metavar="DIR", help="directory to make"
-    )
-    train.add_argument(
-        "--resume",
-        action="store_true",
-        help="continue the training in --output from its last measurement",
-    )
-    train.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="change one setting, for example model.name=recurrent (the model before "
-        "the Transformer), model.width=512 or training.steps=20000; may be repeated",
+    add_training(
+        train,
+        "model.name=recurrent (the model before the Transformer), model.width=512 or "
+        "training.steps=20000",
     )
     train.set_defaults(command=_train)
 
@@ -97,32 +92,15 @@ def _add_run(actions) -> None:
 
 
 def _train(options: argparse.Namespace) -> None:
-    from qanet.settings import configure
-    from qanet.translation.config import TranslationConfig
     from qanet.translation.run import TranslationRun
 
     run = TranslationRun(options.output)
     check_directory(options.output)
-    if options.resume:
-        if options.data or options.reverse or options.set:
-            raise UserError(
-                "--data, --reverse and --set do not go with --resume, which continues "
-                f"with the settings in {run.config_path}"
-            )
-        config = run.load_config()
-    else:
-        if run.config_path.exists():
-            raise UserError(
-                f"{run.directory}: already holds a model; continue it with --resume or "
-                "give another --output"
-            )
-        if not options.data:
-            raise UserError("--data: give at least one file of pairs")
-        values = {"data": options.data, "reverse": options.reverse}
-        config = configure(TranslationConfig, values, options.set, "translate train")
-    for file in config.data:
-        with reading_text(file), open(file, "rb"):
-            pass
+    values = {"data": options.data, "reverse": options.reverse}
+    config = training_configuration(
+        options, run, ["data", "reverse"], values, "translate train"
+    )
+    check_readable(config.data)
     load_keras()
 
     from qanet.training.translators import train_translator
