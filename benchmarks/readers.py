@@ -6,11 +6,11 @@
         --adversarial addsent.json addonesent.json \
         --output benchmarks/results/readers runs/qanet-small runs/bidaf ...
 
-`speeds` tells of each run how fast it trained (the median of its rounds but the first,
-which compiles), how many questions a second it reads in batches and how long a lone
-question takes, in turns over the runs, medians of several. Scores do not matter to it,
-so runs of a few hundred steps will do. `scores` answers the whole of the data and of
-the adversarial sets.
+`speeds` tells of each run how many examples a second it trains, how many questions a
+second it reads in batches and how long a lone question takes, on the questions of
+`--data`, in turns over the runs, medians of several. Scores do not matter to it, so
+runs of a few steps will do. `scores` answers the whole of the data and of the
+adversarial sets.
 
 A reader is told by the name of its run directory. What is measured is added to
 `readers.json` in the output directory, so runs may be measured one after the other, as
@@ -22,24 +22,34 @@ F1 of each reader over the minutes that its examples take at the rate of `speeds
 import argparse
 import json
 import math
+import os
 import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
 from adversarial import adversarial_scores
 from curve import read_history
 from matplotlib.figure import Figure
 
-from qanet.console import load_keras
+from qanet.config import ORIGINAL
+from qanet.datasets.batches import BatchMaker
 from qanet.datasets.features import build_features
+from qanet.datasets.plans import plan_training
 from qanet.datasets.squad import Example, read_squad
+from qanet.datasets.windows import training_windows
 from qanet.evaluation.evaluator import evaluate
 from qanet.files import write_file, write_text
 from qanet.reader import Reader
 from qanet.run import Run, TrainedModel
+from qanet.training.distribution import make_distribution
+from qanet.training.trainer import reading_learner
 
 ROUNDS = 5
+# Steps of training in a round, in which all lengths of batches should occur.
+STEPS = 40
 # Questions that are read in batches in a round, and one by one.
 TOGETHER, ALONE = 512, 20
 
@@ -64,14 +74,38 @@ def trained_parameters(model) -> int:
     return sum(math.prod(weight.shape) for weight in model.trainable_variables)
 
 
-def training_rate(history: dict[str, list[float]]) -> float:
-    """Examples a second of a run, from its second round on where there is one."""
-    rates = history["examples_per_second"]
-    return statistics.median(rates[1:] or rates)
+def training_call(model: TrainedModel, data: list[Example]) -> Callable[[], int]:
+    """Takes steps of training, always the same ones, and tells how many examples.
+
+    The steps are those with which a training on the data begins.
+    """
+    config, encoder = model.config, model.vocabulary
+    features = build_features(data, encoder.tokens)
+    windows = training_windows(features, config.data, config.training.seed)
+    table = encoder.table(features.words)
+    maker = BatchMaker(features, table, windows, config.data.no_answer)
+    plan = plan_training(
+        windows,
+        {ORIGINAL: len(data)},
+        config.data,
+        config.training.batch_size,
+        STEPS,
+        config.training.seed,
+    )
+    distribution = make_distribution(config.distribution)
+    training = distribution.training(reading_learner(model.model, config))
+
+    def train():
+        for loss, _ in training(maker, plan):
+            last = loss
+        float(last)
+        return sum(len(batch.items) for batch in plan)
+
+    return train
 
 
-def reading_speeds(models: dict[str, TrainedModel], data: list[Example]) -> dict:
-    """Questions a second in batches, and milliseconds of a lone question, in turns."""
+def speeds_of(models: dict[str, TrainedModel], data: list[Example]) -> dict:
+    """Examples/s of training, questions/s in batches, and ms of a lone question."""
     together = data[:: max(1, len(data) // TOGETHER)][:TOGETHER]
     alone = together[:ALONE]
     calls = {}
@@ -81,34 +115,36 @@ def reading_speeds(models: dict[str, TrainedModel], data: list[Example]) -> dict
 
         def read(reader=batches, features=features):
             evaluate(reader, together, features)
+            return len(together)
 
         def ask(reader=lone):
             for example in alone:
                 reader.answer(example.question, example.context)
+            return len(alone)
 
-        # Compiled first.
-        read()
-        ask()
-        calls[name] = (read, ask)
-    seconds = {name: ([], []) for name in calls}
+        calls[name] = {"train": training_call(model, data), "read": read, "ask": ask}
+        for call in calls[name].values():
+            call()  # It compiles.
+    rates = {name: {kind: [] for kind in kinds} for name, kinds in calls.items()}
     for _ in range(ROUNDS):
-        for name, functions in calls.items():
-            for function, durations in zip(functions, seconds[name], strict=True):
-                durations.append(seconds_of(function))
+        for name, kinds in calls.items():
+            for kind, call in kinds.items():
+                rates[name][kind].append(rate_of(call))
     return {
         name: {
-            "questions_per_second": len(together) / statistics.median(batches),
-            "latency_ms": 1000 * statistics.median(lone) / len(alone),
+            "examples_per_second": statistics.median(kinds["train"]),
+            "questions_per_second": statistics.median(kinds["read"]),
+            "latency_ms": 1000 / statistics.median(kinds["ask"]),
         }
-        for name, (batches, lone) in seconds.items()
+        for name, kinds in rates.items()
     }
 
 
-def seconds_of(function: Callable[[], None]) -> float:
-    """How long a call takes."""
+def rate_of(call: Callable[[], int]) -> float:
+    """What a call does in a second, where it tells how much it did."""
     begin = time.perf_counter()
-    function()
-    return time.perf_counter() - begin
+    done = call()
+    return done / (time.perf_counter() - begin)
 
 
 def table(readers: dict[str, dict]) -> str:
@@ -183,7 +219,6 @@ def main() -> None:
     adversarial = {
         Path(path).stem: read_squad(path).examples for path in options.adversarial
     }
-    load_keras()
     models = {run.name: Run(run).load() for run in options.runs}
     histories = {run.name: read_history(run / "history.csv") for run in options.runs}
     stored = options.output / "readers.json"
@@ -191,12 +226,9 @@ def main() -> None:
     for name in models:
         readers.setdefault(name, {"speeds": {}, "scores": {}, "history": {}})
     if options.part == "speeds":
-        for name, speeds in reading_speeds(models, data).items():
-            readers[name]["speeds"] = {
-                "parameters": trained_parameters(models[name].model),
-                "examples_per_second": training_rate(histories[name]),
-                **speeds,
-            }
+        for name, speeds in speeds_of(models, data).items():
+            parameters = trained_parameters(models[name].model)
+            readers[name]["speeds"] = {"parameters": parameters, **speeds}
     else:
         for name, model in models.items():
             readers[name]["scores"] = scores_of(Reader.of(model), data, adversarial)

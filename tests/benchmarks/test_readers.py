@@ -2,7 +2,6 @@
 
 import json
 import runpy
-import statistics
 import sys
 from pathlib import Path
 
@@ -15,7 +14,7 @@ SCRIPT = Path(__file__).parents[2] / "benchmarks" / "readers.py"
 def readers(monkeypatch):
     """Runs the script."""
     main = runpy.run_path(str(SCRIPT))["main"]
-    for name, value in {"ROUNDS": 1, "TOGETHER": 4, "ALONE": 2}.items():
+    for name, value in {"ROUNDS": 1, "STEPS": 2, "TOGETHER": 4, "ALONE": 2}.items():
         monkeypatch.setitem(main.__globals__, name, value)
 
     def run(*arguments):
@@ -50,13 +49,10 @@ def test_the_table_and_the_files(readers, trained, tiny_files, tmp_path, capsys)
     speeds = found["speeds"]
     assert row.startswith(f"| trained | {speeds['parameters']:,} |")
     assert row.endswith(f"| {metrics['exact_match']:.1f} / {metrics['f1']:.1f} |")
+    assert speeds["examples_per_second"] > 0
     assert speeds["questions_per_second"] > 0
     assert speeds["latency_ms"] > 0
-    history = found["history"]
-    assert len(history["f1"]) == 3
-    # The first round compiles.
-    rates = history["examples_per_second"][1:]
-    assert speeds["examples_per_second"] == statistics.median(rates)
+    assert len(found["history"]["f1"]) == 3
 
 
 def test_speeds_take_no_adversarial_sets(readers, trained, tmp_path, capsys):
