@@ -75,9 +75,9 @@ def trained_parameters(model) -> int:
 
 
 def training_call(model: TrainedModel, data: list[Example]) -> Callable[[], int]:
-    """Takes steps of training, always the same ones, and tells how many examples.
+    """Takes steps of training and tells how many examples they had.
 
-    The steps are those with which a training on the data begins.
+    Each call has the same batches, those with which a training on the data begins.
     """
     config, encoder = model.config, model.vocabulary
     features = build_features(data, encoder.tokens)
@@ -220,7 +220,6 @@ def main() -> None:
         Path(path).stem: read_squad(path).examples for path in options.adversarial
     }
     models = {run.name: Run(run).load() for run in options.runs}
-    histories = {run.name: read_history(run / "history.csv") for run in options.runs}
     stored = options.output / "readers.json"
     readers = json.loads(stored.read_bytes()) if stored.exists() else {}
     for name in models:
@@ -230,9 +229,10 @@ def main() -> None:
             parameters = trained_parameters(models[name].model)
             readers[name]["speeds"] = {"parameters": parameters, **speeds}
     else:
-        for name, model in models.items():
+        histories = [read_history(run / "history.csv") for run in options.runs]
+        for (name, model), history in zip(models.items(), histories, strict=True):
             readers[name]["scores"] = scores_of(Reader.of(model), data, adversarial)
-            readers[name]["history"] = histories[name]
+            readers[name]["history"] = history
     store(readers, options.output)
 
 

@@ -94,13 +94,7 @@ def add_configuration(parser: argparse.ArgumentParser, preset: str) -> None:
         ".gz; those of several files are joined (default: the preset's; none trains "
         "its own)",
     )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="change one setting, for example training.steps=1000; may be repeated",
-    )
+    _add_settings(parser, "training.steps=1000")
 
 
 def configured(options: argparse.Namespace, key: str, value: object):
@@ -127,12 +121,17 @@ def add_training(parser: argparse.ArgumentParser, settings: str) -> None:
         action="store_true",
         help="continue the training in --output from its last measurement",
     )
+    _add_settings(parser, settings)
+
+
+def _add_settings(parser: argparse.ArgumentParser, examples: str) -> None:
+    """Adds `--set`."""
     parser.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help=f"change one setting, for example {settings}; may be repeated",
+        help=f"change one setting, for example {examples}; may be repeated",
     )
 
 

@@ -4,8 +4,11 @@ import json
 import runpy
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+
+from qanet.run import Run
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "readers.py"
 
@@ -21,10 +24,17 @@ def readers(monkeypatch):
         monkeypatch.setattr(sys, "argv", [str(SCRIPT), *map(str, arguments)])
         main()
 
+    run.functions = main.__globals__
     return run
 
 
-def test_the_table_and_the_files(readers, trained, tiny_files, tmp_path, capsys):
+@pytest.fixture
+def done(readers, monkeypatch):
+    """Lets every call take a second."""
+    monkeypatch.setitem(readers.functions, "rate_of", lambda call: call())
+
+
+def test_the_table_and_the_files(readers, done, trained, tiny_files, tmp_path, capsys):
     attacked = tmp_path / "attacked.json"
     attacked.write_bytes(tiny_files.dev.read_bytes())
     common = ["--data", tiny_files.dev, "--output", tmp_path / "out", trained.directory]
@@ -49,10 +59,17 @@ def test_the_table_and_the_files(readers, trained, tiny_files, tmp_path, capsys)
     speeds = found["speeds"]
     assert row.startswith(f"| trained | {speeds['parameters']:,} |")
     assert row.endswith(f"| {metrics['exact_match']:.1f} / {metrics['f1']:.1f} |")
-    assert speeds["examples_per_second"] > 0
-    assert speeds["questions_per_second"] > 0
-    assert speeds["latency_ms"] > 0
+    batch_size = Run(trained.directory).load_config().training.batch_size
+    assert speeds["examples_per_second"] == 2 * batch_size
+    assert speeds["questions_per_second"] == 4
+    assert speeds["latency_ms"] == 1000 / 2
     assert len(found["history"]["f1"]) == 3
+
+
+def test_a_rate_is_what_was_done_by_the_seconds(readers, monkeypatch):
+    clock = SimpleNamespace(perf_counter=iter([1.0, 3.0]).__next__)
+    monkeypatch.setitem(readers.functions, "time", clock)
+    assert readers.functions["rate_of"](lambda: 10) == 5
 
 
 def test_speeds_take_no_adversarial_sets(readers, trained, tmp_path, capsys):
