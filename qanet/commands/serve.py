@@ -116,7 +116,7 @@ def _load(directory: Path, workers: int):
     from qanet.onnx_reader import is_export
     from qanet.reader import Reader
     from qanet.run import Run
-    from qanet.serving.memory import return_large_blocks
+    from qanet.memory import return_large_blocks
     from qanet.serving.served import Loaded
 
     if is_export(directory):

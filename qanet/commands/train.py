@@ -16,6 +16,7 @@ from qanet.commands.options import (
 )
 from qanet.console import load_keras, log, say
 from qanet.errors import UserError
+from qanet.memory import keep_blocks
 
 SHOWN_QUESTIONS = 5
 # Settings of models that a training may change which starts from another run.
@@ -89,6 +90,7 @@ def run(options: argparse.Namespace) -> None:
         run, config = _new_run(options)
     check_directory(run.directory)
     check_files(config, options.resume)
+    keep_blocks()
     load_keras()
 
     from qanet.training.session import train_run

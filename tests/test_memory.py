@@ -1,8 +1,10 @@
-"""Tests of qanet.serving.memory, in processes of their own."""
+"""Tests of qanet.memory, in processes of their own."""
 
 import platform
 
 import pytest
+
+pytestmark = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="is for glibc")
 
 # Blocks of 4 MiB, after a larger one was freed, with small ones between them that stay.
 SCRIPT = """
@@ -25,12 +27,11 @@ del blocks
 print(before, held, memory())
 """
 SETTING = """
-from qanet.serving.memory import return_large_blocks
+from qanet.memory import return_large_blocks
 return_large_blocks()
 """
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="is for glibc")
 def test_large_blocks_are_returned(door):
     def kept(first):
         process = door("-c", SCRIPT.format(first=first))
@@ -41,3 +42,37 @@ def test_large_blocks_are_returned(door):
     assert kept(SETTING) < 10 * 2**20
     # Without it there is nothing to be tested.
     assert kept("") > 50 * 2**20
+
+
+# What a thread computes with blocks of 64 MiB, one after another as steps do.
+STEPS = """
+import resource
+import threading
+{first}
+def steps():
+    for _ in range(8):
+        block = b"a" * 2**26
+        del block
+
+def pages():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+before = pages()
+thread = threading.Thread(target=steps)
+thread.start()
+thread.join()
+print((pages() - before) * resource.getpagesize())
+"""
+KEEPING = """
+from qanet.memory import keep_blocks
+keep_blocks()
+"""
+
+
+def test_kept_blocks_are_given_once(door):
+    def given(first):
+        return int(door("-c", STEPS.format(first=first)).stdout)
+
+    assert given(KEEPING) < 2 * 2**26
+    # Without it each of the 8 is given anew.
+    assert given("") > 7 * 2**26
