@@ -27,6 +27,7 @@ from timing import SIZES, matrix_rate, median_seconds, random_batch
 from qanet.config import Config, load_preset
 from qanet.datasets.plans import PlannedBatch
 from qanet.files import write_text
+from qanet.memory import keep_blocks
 from qanet.models.registry import build_model, forward_flops
 from qanet.training.distribution import make_distribution
 from qanet.training.trainer import reading_learner
@@ -92,6 +93,8 @@ def main() -> None:
     )
     options = parser.parse_args()
     config = load_preset(options.preset, options.set)
+    # As `train.py` does.
+    keep_blocks()
     rows = []
     print("mode       batch x length  compile s      ms  examples/s  GFLOP/s   share")
     for batch, length in SHAPES:

@@ -42,6 +42,7 @@ from qanet.datasets.squad import Example, read_squad
 from qanet.datasets.windows import training_windows
 from qanet.evaluation.evaluator import evaluate
 from qanet.files import write_file, write_text
+from qanet.memory import keep_blocks
 from qanet.reader import Reader
 from qanet.run import Run, TrainedModel
 from qanet.training.distribution import make_distribution
@@ -215,6 +216,8 @@ def main() -> None:
         parser.error("two runs have the same name, by which they are told apart")
     if options.adversarial and options.part == "speeds":
         parser.error("--adversarial goes with scores")
+    # As `train.py` does.
+    keep_blocks()
     data = read_squad(options.data).examples
     adversarial = {
         Path(path).stem: read_squad(path).examples for path in options.adversarial

@@ -60,6 +60,14 @@ def pytest_configure(config):
     os.environ["XDG_CACHE_HOME"] = os.path.join(compiled, "cache")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def memory_as_it_is():
+    """Leaves memory alone in the process of the tests, which train many models."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("qanet.memory._set", lambda option, value: None)
+        yield
+
+
 def pytest_collection_modifyitems(items):
     """The longest test first, or one process would be alone with it at the end."""
     items.sort(key=lambda item: item.path.name != "test_jax.py")

@@ -10,6 +10,7 @@ from qanet.commands.options import (
     training_configuration,
 )
 from qanet.console import load_keras, say
+from qanet.memory import keep_blocks
 
 
 def add_parser(commands) -> None:
@@ -57,6 +58,7 @@ def _run(options: argparse.Namespace) -> None:
     check_readable(config.data.text)
     if not options.resume:
         objective.check(config)
+    keep_blocks()
     load_keras()
     metrics = objective.train(config, run, options.resume)
     if metrics is not None:

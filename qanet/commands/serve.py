@@ -113,10 +113,10 @@ def address_of(host: str, port: int) -> str:
 
 def _load(directory: Path, workers: int):
     """The reader of a directory, and its model where that explains answers."""
+    from qanet.memory import return_large_blocks
     from qanet.onnx_reader import is_export
     from qanet.reader import Reader
     from qanet.run import Run
-    from qanet.memory import return_large_blocks
     from qanet.serving.served import Loaded
 
     if is_export(directory):

@@ -16,6 +16,7 @@ from qanet.commands.options import (
 )
 from qanet.console import load_keras, say
 from qanet.errors import reading_text
+from qanet.memory import keep_blocks
 
 
 def add_parser(commands) -> None:
@@ -101,6 +102,7 @@ def _train(options: argparse.Namespace) -> None:
         options, run, ["data", "reverse"], values, "translate train"
     )
     check_readable(config.data)
+    keep_blocks()
     load_keras()
 
     from qanet.training.translators import train_translator
