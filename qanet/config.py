@@ -162,7 +162,8 @@ class TrainingConfig(LearningConfig):
         evaluation_questions: questions of dev, evenly spread, that the evaluations
             in training read; 0 reads all. The final evaluation always reads all.
         evaluation_batch_size: questions in a batch of evaluation.
-        precision: `bfloat16` computes in half precision and keeps weights in full.
+        precision: `bfloat16` computes products in bfloat16 and keeps weights in
+            float32.
     """
 
     batch_size: Size = 32
