@@ -4,6 +4,7 @@ It needs TensorFlow and nothing of ours: the graph splits the text, looks the wo
 reads long contexts in windows, and finds the spans, all as `qanet.reader.Reader` does.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -57,6 +58,11 @@ def windows_of(counts: tf.Tensor, limits: ReadingLimits) -> Windows:
     return Windows(texts=texts, offsets=offsets, lengths=lengths, cuts=cuts)
 
 
+def _unsaved(model: Callable) -> Callable:
+    """A model as a plain function, which is not saved as a part of what has it."""
+    return lambda *arguments, **options: model(*arguments, **options)
+
+
 class StringReader(tf.Module):
     """A reader whose every step is a TensorFlow operation.
 
@@ -66,8 +72,9 @@ class StringReader(tf.Module):
 
     def __init__(self, trained: TrainedModel):
         super().__init__()
-        # For `tensors`: what is saved holds its weights.
-        self.model = trained.model
+        # These are saved, the models are not: each would be traced for a signature
+        # of its own.
+        self.weights = [variable.value for variable in trained.model.variables]
         self.limits = MODELS[trained.config.model.name].limits
         self.answer_limit = trained.config.data.answer_limit
         self.knows_no_answer = trained.config.data.no_answer
@@ -76,9 +83,9 @@ class StringReader(tf.Module):
         self.table = WordTable(
             trained.vocabulary,
             word_embedding(trained.model).fold(),
-            word_side(trained.model),
+            _unsaved(word_side(trained.model)),
         )
-        self.reading = above_words(trained.model)
+        self.reading = _unsaved(above_words(trained.model))
 
     def answer(self, context, question, top_k) -> dict[str, tf.Tensor]:
         """The answers to questions.
@@ -236,12 +243,13 @@ def export_saved_model(trained: TrainedModel, directory: Path) -> None:
             tf.TensorSpec([None], tf.string, name="context"),
             tf.TensorSpec([None], tf.string, name="question"),
             tf.TensorSpec([], tf.int32, name="top_k"),
-        ]
+        ],
+        autograph=False,
     )
     def answer(context, question, top_k):
         return module.answer(context, question, top_k)
 
-    @tf.function
+    @tf.function(autograph=False)
     def tensors(**inputs):
         return trained.model(inputs, training=False)
 

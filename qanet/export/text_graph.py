@@ -4,9 +4,9 @@ The same rules as `qanet.text`, in TensorFlow's own operations alone, so that a 
 graph needs nothing of ours.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
-import keras
 import numpy as np
 import tensorflow as tf
 
@@ -106,9 +106,7 @@ class WordTable(tf.Module):
         word_side: makes columns of that, see `qanet.models.words.word_side`.
     """
 
-    def __init__(
-        self, vocabulary: Vocabulary, folded: np.ndarray, word_side: keras.Model
-    ):
+    def __init__(self, vocabulary: Vocabulary, folded: np.ndarray, word_side: Callable):
         super().__init__()
         self.folded = tf.Variable(folded, trainable=False)
         self.word_side = word_side

@@ -69,6 +69,11 @@ def exported(trained_model, tmp_path_factory):
     return directory
 
 
+@pytest.fixture(scope="module")
+def signatures(exported):
+    return tf.saved_model.load(exported).signatures
+
+
 def test_answers_in_a_process_of_its_own(exported, trained_reader, served):
     pairs = [(context, QUESTION) for context in CONTEXTS]
     pairs += [(CONTEXTS[0], "who?"), (CONTEXTS[5], "東京 Oslo?")]
@@ -139,7 +144,7 @@ def test_no_answer_is_said_in_a_process_of_its_own(
     check(several, from_reader(doubting_reader, pairs, 3))
 
 
-def test_tensors_give_the_logits(exported, trained_model):
+def test_tensors_give_the_logits(signatures, trained_model):
     model = trained_model.model
     rng = np.random.default_rng(3)
     inputs = {}
@@ -148,7 +153,7 @@ def test_tensors_give_the_logits(exported, trained_model):
         shape = (2, length, *tensor.shape[2:])
         inputs[name] = tf.constant(rng.integers(1, 4, shape), tf.int32)
 
-    found = tf.saved_model.load(exported).signatures["tensors"](**inputs)
+    found = signatures["tensors"](**inputs)
 
     expected = model(inputs)
     for name in ("start_logits", "end_logits"):
@@ -163,11 +168,11 @@ def test_tensors_give_the_logits(exported, trained_model):
         (["a"], ["q " * 1001], 1, "a question has more than 1000 words and signs"),
     ],
 )
-def test_mistakes_of_a_client_are_named(exported, contexts, questions, top_k, message):
-    answer = tf.saved_model.load(exported).signatures["serving_default"]
-
+def test_mistakes_of_a_client_are_named(
+    signatures, contexts, questions, top_k, message
+):
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
-        answer(
+        signatures["serving_default"](
             context=tf.constant(contexts),
             question=tf.constant(questions),
             top_k=tf.constant(top_k),
