@@ -5,7 +5,9 @@ import os
 import runpy
 import shutil
 import tempfile
+import warnings
 from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -29,13 +31,31 @@ from tiny_runs import (  # noqa: F401
     training_data,
 )
 
+CONSTRAINTS = Path(__file__).parents[1] / "constraints.txt"
+
+
+def as_tested(package):
+    """Whether a package, if it is there at all, has the version in constraints.txt."""
+    try:
+        return f"{package}=={version(package)}" in CONSTRAINTS.read_text().splitlines()
+    except PackageNotFoundError:
+        return True
+
+
 # Two devices on one processor, for the tests of distribution; TensorFlow has no such
-# variable, see `virtual_devices`. And programs as they come, for most are run a few
-# times. Both also in processes that tests start.
-os.environ.setdefault(
-    "XLA_FLAGS",
-    "--xla_force_host_platform_device_count=2 --xla_backend_optimization_level=0",
-)
+# variable, see `virtual_devices`. And compiled with little effort, for most programs
+# are run a few times. All also in processes that tests start.
+XLA_FLAGS = [
+    "--xla_force_host_platform_device_count=2",
+    "--xla_backend_optimization_level=0",
+]
+# XLA ends a process that gives it a flag which its version does not know.
+if as_tested("tensorflow") and as_tested("jaxlib"):
+    XLA_FLAGS += [
+        "--xla_cpu_use_fusion_emitters=false",
+        "--xla_cpu_parallel_codegen_split_count=1",
+    ]
+os.environ.setdefault("XLA_FLAGS", " ".join(XLA_FLAGS))
 
 # No test fails because something else is at work beside it.
 settings.register_profile("qanet", deadline=None)
@@ -68,9 +88,17 @@ def memory_as_it_is():
         yield
 
 
+LONGEST = ("test_jax", "test_distribution", "test_contract", "test_translators")
+
+
 def pytest_collection_modifyitems(items):
-    """The longest test first, or one process would be alone with it at the end."""
-    items.sort(key=lambda item: item.path.name != "test_jax.py")
+    """The longest files first, or one process would be alone with one at the end."""
+
+    def place(item):
+        name = item.path.stem
+        return LONGEST.index(name) if name in LONGEST else len(LONGEST)
+
+    items.sort(key=place)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -123,6 +151,22 @@ def randomise(rng):
         return values
 
     return set_weights
+
+
+@pytest.fixture
+def uncompiled():
+    """Has TensorFlow take its steps without tracing or compiling what they do.
+
+    For tests of one or two steps, which other tests compile.
+    """
+    import tensorflow as tf
+
+    tf.config.run_functions_eagerly(True)
+    with warnings.catch_warnings():
+        # What tf.data calls is traced all the same.
+        warnings.filterwarnings("ignore", "Even though", UserWarning)
+        yield
+    tf.config.run_functions_eagerly(False)
 
 
 @pytest.fixture

@@ -67,8 +67,14 @@ def train_on(learner, some, distribution=None):
     maker = SimpleNamespace(inputs=partial(taken, 0), targets=partial(taken, 1))
     rows = [len(next(iter(inputs.values()))) for inputs, _ in some]
     plan = [PlannedBatch(np.arange(count), i, 0) for i, count in enumerate(rows)]
-    distribution = distribution or make_distribution(DistributionConfig())
-    train = distribution.training(learner)
+    if distribution:
+        train = distribution.training(learner)
+    else:
+        # Compiled once, however often it is trained on.
+        if not hasattr(learner, "train_alone"):
+            alone = make_distribution(DistributionConfig())
+            learner.train_alone = alone.training(learner)
+        train = learner.train_alone
     return [
         tuple(float(ops.convert_to_numpy(scalar)) for scalar in told)
         for told in train(maker, plan)

@@ -158,7 +158,7 @@ def trained_reader(trained_model):
     return Reader.of(trained_model)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def doubting_model(trained_model):
     """A model that knows no answer, which is in question, and sees matches."""
     import keras
@@ -183,7 +183,7 @@ def doubting_model(trained_model):
     return TrainedModel(model, trained_model.vocabulary, config, threshold=0.25)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def doubting_reader(doubting_model):
     """Its reader."""
     from qanet.reader import Reader

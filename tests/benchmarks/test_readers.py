@@ -34,7 +34,9 @@ def done(readers, monkeypatch):
     monkeypatch.setitem(readers.functions, "rate_of", lambda call: call())
 
 
-def test_the_table_and_the_files(readers, done, trained, tiny_files, tmp_path, capsys):
+def test_the_table_and_the_files(
+    readers, done, trained, tiny_files, tmp_path, capsys, uncompiled
+):
     attacked = tmp_path / "attacked.json"
     attacked.write_bytes(tiny_files.dev.read_bytes())
     common = ["--data", tiny_files.dev, "--output", tmp_path / "out", trained.directory]

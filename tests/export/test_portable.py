@@ -36,7 +36,7 @@ def examples(rng, trained_model):
     return [inputs(12, 5), inputs(31, 9), inputs(1, 1)]
 
 
-@pytest.fixture(params=["qanet", "aoa-cloze"])
+@pytest.fixture(scope="module", params=["qanet", "aoa-cloze"])
 def exported(request, doubting_model):
     """A model of convolutions and attention, and a recurrent one, untrained."""
     if request.param == "qanet":
@@ -45,6 +45,25 @@ def exported(request, doubting_model):
     config = doubting_model.config.model_copy(update={"model": settings})
     model = build_run_model(config, doubting_model.vocabulary)
     return TrainedModel(model, doubting_model.vocabulary, config)
+
+
+@pytest.fixture(scope="module")
+def networks(exported):
+    """The files of its networks, by their names; they are the same for all bits."""
+    return {}
+
+
+@pytest.fixture
+def converted_once(networks, monkeypatch):
+    trace = portable._trace
+
+    def once(model, path):
+        if path.name not in networks:
+            trace(model, path)
+            networks[path.name] = path.read_bytes()
+        path.write_bytes(networks[path.name])
+
+    monkeypatch.setattr(portable, "_trace", once)
 
 
 def check(found, trained, inputs, tolerance):
@@ -73,7 +92,9 @@ def test_litert_gives_the_logits(exported, examples, tmp_path):
 
 
 @pytest.mark.parametrize(("bits", "share"), [(16, 0.002), (8, 0.02), (4, 0.3)])
-def test_onnx_gives_the_logits(exported, examples, tmp_path, bits, share):
+def test_onnx_gives_the_logits(
+    exported, examples, tmp_path, bits, share, converted_once
+):
     portable.export_onnx(exported, tmp_path, bits)
 
     export = load_export(tmp_path)

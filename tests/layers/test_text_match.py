@@ -1,5 +1,6 @@
 """Tests of qanet.layers.text_match."""
 
+import functools
 import math
 
 import keras
@@ -63,9 +64,20 @@ def spellings(words, length=LENGTH, lowercase=LOWERCASE):
     return Spelling(lowercase)(*numbers(words, length))
 
 
+@functools.cache
+def compiled():
+    """The layers as one program, since hypothesis calls them often."""
+    texts = [
+        keras.Input(shape, dtype="int32") for shape in [(LENGTH,), (LENGTH, SIZE)] * 2
+    ]
+    spelling = Spelling(LOWERCASE)
+    match = TextMatch()(spelling(*texts[:2]), spelling(*texts[2:]))
+    return keras.Model(texts, match).predict_on_batch
+
+
 def features(words, others):
-    """All padded to one length, so that JAX compiles once."""
-    return ops.convert_to_numpy(TextMatch()(spellings(words), spellings(others)))[0]
+    """All padded to one length, so that there is one program."""
+    return compiled()([*numbers(words, LENGTH), *numbers(others, LENGTH)])[0]
 
 
 @settings(max_examples=200, deadline=None)

@@ -140,7 +140,7 @@ def test_does_not_go_on_with_other_data(trained, tiny_config, tiny_files, tmp_pa
 
 
 def test_starts_from_the_weights_and_words_of_another_run(
-    trained, tiny_config, tiny_files, tmp_path
+    trained, tiny_config, tiny_files, tmp_path, uncompiled
 ):
     # Dev in the place of train: a vocabulary of these data would have other words.
     changes = {
