@@ -83,10 +83,14 @@ class DataConfig(Section):
 
     @model_validator(mode="after")
     def _check_mix(self) -> Self:
-        for name in self.augmented.keys() & {ORIGINAL, "train", "dev"}:
-            raise ValueError(f"augmented: {name} is another set; take other names")
+        # `data.json` of a run calls other things so.
+        for name in self.augmented.keys() & {ORIGINAL, "train", "dev", "digest"}:
+            raise ValueError(f"augmented: {name} is something else; take other names")
         if ORIGINAL not in self.mix:
             raise ValueError(f"mix has no weight for {ORIGINAL}")
+        # An epoch has all of the original set.
+        if max(self.mix.values()) > 1000 * self.mix[ORIGINAL]:
+            raise ValueError(f"mix: a weight is over 1,000 times that of {ORIGINAL}")
         # A packed data set brings names that are not known here.
         if self.packed is None:
             for name in self.mix.keys() ^ {ORIGINAL, *self.augmented}:

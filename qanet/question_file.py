@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from qanet.decoding import Answer
-from qanet.errors import UserError
+from qanet.errors import UserError, reading_text
 from qanet.files import digest_of, parse_json
 from qanet.onnx_reader import reader_files
 from qanet.reader import Reader
@@ -141,15 +141,20 @@ def _told(row: Row, answers: Sequence[Answer]) -> dict:
     return {"question": row.question, "answers": list(map(values, answers))}
 
 
-def lines_of(file: IO[bytes]) -> Iterator[bytes | None]:
-    """The lines of a file; `None` for one that is too long."""
-    while line := file.readline(LONGEST + 1):
-        if len(line) <= LONGEST:
-            yield line
-            continue
-        while line and not line.endswith(b"\n"):
-            line = file.readline(LONGEST)
-        yield None
+def lines_of(file: IO[bytes], name: str) -> Iterator[bytes | None]:
+    """The lines of a file; `None` for one that is too long.
+
+    Raises:
+        UserError: the file, of this name, cannot be read.
+    """
+    with reading_text(name):
+        while line := file.readline(LONGEST + 1):
+            if len(line) <= LONGEST:
+                yield line
+                continue
+            while line and not line.endswith(b"\n"):
+                line = file.readline(LONGEST)
+            yield None
 
 
 def key_of(reader: Path, top_k: int, questions: Path) -> str:

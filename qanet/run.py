@@ -20,7 +20,7 @@ import contextlib
 import json
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,7 @@ from qanet.config import Config
 from qanet.errors import UserError
 from qanet.files import (
     DamagedFile,
+    digest_of,
     parse_json,
     read_arrays,
     remove_parts,
@@ -185,6 +186,25 @@ class RunDirectory:
         text = json.dumps({"digest": digest, **(counts or {})}, indent=2)
         write_text(self.data_path, text + "\n")
 
+    def digest_of_texts(
+        self, files: Iterable[str], resume: bool, replicas: int = 1
+    ) -> str:
+        """Tells texts, and the batches that are made of them, from others.
+
+        Args:
+            files: the texts.
+            resume: this training has begun before.
+            replicas: how many devices share a batch, where batches depend on that.
+
+        Raises:
+            UserError: a file cannot be read; with `resume` also as `check_data`.
+        """
+        shared = f"{replicas} replicas" if replicas > 1 else ""
+        digest = digest_of(map(Path, files), shared)
+        if resume:
+            self.check_data(digest)
+        return digest
+
     def check_data(self, digest: str) -> None:
         """Refuses to go on with other data than those that the run began with.
 
@@ -204,9 +224,9 @@ class RunDirectory:
             ) from None
         if found != digest:
             raise UserError(
-                f"{self.directory}: began with other training data or another teacher "
-                f"than the files that {self.config_path.name} names hold now; put the "
-                "former ones back, or begin a new run"
+                f"{self.directory}: began with other training data, another teacher or "
+                f"another number of devices than {self.config_path.name} and this "
+                "machine have now; put the former ones back, or begin a new run"
             )
 
 

@@ -7,6 +7,7 @@ import contextlib
 import copy
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -38,6 +39,14 @@ PlannedSteps = Annotated[PositiveInt, Field(le=5_000_000)]
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Probability = Annotated[float, Field(gt=0.0, le=1.0)]
+
+
+def check_buckets(buckets: Sequence[int], batch_tokens: int) -> None:
+    """Raises `ValueError` unless there are any, they rise, and a batch holds each."""
+    if not buckets or list(buckets) != sorted(set(buckets)):
+        raise ValueError("buckets must rise strictly, and there must be one")
+    if batch_tokens < buckets[-1]:
+        raise ValueError(f"batch_tokens={batch_tokens} is less than the last bucket")
 
 
 class Section(BaseModel):

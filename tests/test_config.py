@@ -417,11 +417,16 @@ def test_impossible_value(key, value):
         (["data.buckets=[160, 400, 400]"], "buckets must rise strictly"),
         (["data.augmented.fr=fr.json"], "mix lacks fr"),
         (["data.mix.fr=1"], "augmented lacks fr"),
-        (["data.augmented.original=fr.json"], "augmented: original is another set"),
-        (["data.augmented.train=fr.json"], "augmented: train is another set"),
+        (["data.augmented.original=fr.json"], "augmented: original is something else"),
+        (["data.augmented.train=fr.json"], "augmented: train is something else"),
+        (["data.augmented.digest=fr.json"], "augmented: digest is something else"),
         (
             ["data.augmented.dev=fr.json", "data.mix={original: 1, dev: 1}"],
-            "augmented: dev is another set",
+            "augmented: dev is something else",
+        ),
+        (
+            ["data.augmented.fr=fr.json", "data.mix={original: 1, fr: 1001}"],
+            "mix: a weight is over 1,000 times that of original",
         ),
         (["training.temperature=101"], "training.temperature=101"),
         (

@@ -1,5 +1,6 @@
 """Tests of qanet.question_file."""
 
+import errno
 import io
 import json
 from types import SimpleNamespace
@@ -123,11 +124,20 @@ def test_a_question_without_a_token_of_the_reader_is_a_bad_row():
 def test_a_line_that_is_too_long_is_a_bad_row(monkeypatch):
     monkeypatch.setattr(question_file, "LONGEST", 80)
     content = b"\n".join([line(), b"x" * 300, line(), b"y" * 81])
-    first, second, third, fourth = read_rows(lines_of(io.BytesIO(content)))
+    first, second, third, fourth = read_rows(lines_of(io.BytesIO(content), "rows"))
     assert (first.error, third.error) == (None, None)
     assert (second.number, third.number, fourth.number) == (2, 3, 4)
     assert "is longer than" in second.error
     assert "is longer than" in fourth.error
+
+
+def test_a_file_that_cannot_be_read_to_its_end_is_named():
+    def readline(size):
+        raise OSError(errno.EIO, "Input/output error")
+
+    lines = lines_of(SimpleNamespace(readline=readline), "rows.jsonl")
+    with pytest.raises(UserError, match=r"rows\.jsonl: cannot be read: Input/output"):
+        next(lines)
 
 
 def test_what_was_cut_off_is_done_again(tmp_path):

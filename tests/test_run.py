@@ -271,6 +271,18 @@ def test_goes_on_with_the_data_it_began_with_alone(tmp_path):
     run.check_data("other")
 
 
+def test_texts_are_told_from_others_and_from_other_shares_of_batches(tmp_path):
+    run, text = Run(tmp_path / "run"), tmp_path / "text"
+    text.write_text("one")
+    one, two, four = (run.digest_of_texts([text], False, n) for n in (1, 2, 4))
+    assert len({one, two, four}) == 3
+    run.directory.mkdir()
+    run.begin(Config(), lambda: None, False, two)
+    assert run.digest_of_texts([text], True, 2) == two
+    with pytest.raises(UserError, match="another number of devices"):
+        run.digest_of_texts([text], True, 4)
+
+
 @pytest.mark.parametrize("content", [b"", b"[]", b'{"digest"', b"\xff"])
 def test_damaged_account_of_the_data(content, tmp_path):
     run = Run(tmp_path)

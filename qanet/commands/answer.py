@@ -134,7 +134,8 @@ def _answer_into(options: argparse.Namespace, source: BinaryIO, output: Path) ->
     key = ""
     if not _is_stream(options.input):
         key = key_of(options.model, options.top_k, Path(options.input))
-    if part.exists() and (not key or _read_key(key_path) != key):
+    begun = part.exists() and part.stat().st_size > 0
+    if begun and (not key or _read_key(key_path) != key):
         raise UserError(
             f"{part}: has answers of another reader, or to other questions; remove it"
         )
@@ -142,9 +143,9 @@ def _answer_into(options: argparse.Namespace, source: BinaryIO, output: Path) ->
         part.parent.mkdir(parents=True, exist_ok=True)
         part.touch()
         with held(part):
-            _refuse_existing(output)  # Another process may have finished it.
-            write_text(key_path, key)
             try:
+                _refuse_existing(output)  # Another process may have finished it.
+                write_text(key_path, key)
                 done, bad = rows_done(part)
                 if done:
                     log.info("going on after row %d, with %s", done, part)
@@ -205,7 +206,7 @@ def _answer_rows(
     """
     from qanet.question_file import answer_rows, lines_of, parts_of, read_rows
 
-    rows = read_rows(islice(lines_of(source), done, None), done + 1)
+    rows = read_rows(islice(lines_of(source, options.input), done, None), done + 1)
     # A program that asks may wait for each answer before it asks on.
     is_stream = _is_stream(options.input)
     parts = ([row] for row in rows) if is_stream else parts_of(rows)

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -172,7 +173,7 @@ def _full_name(data: str) -> str:
     """What tells data from all others: their path, or their name."""
     from qanet.datasets.sources import is_name
 
-    return data if is_name(data) else str(Path(data).resolve())
+    return data if is_name(data) else os.path.realpath(data)
 
 
 def _refuse_results_of_other_data(output: Path, data: str) -> None:
@@ -193,9 +194,9 @@ def _refuse_results_of_other_data(output: Path, data: str) -> None:
 def _check_output(output: Path, inputs: Sequence[Path], files: Sequence[str]) -> None:
     """Refuses a directory that is a file, and one where a result replaces an input."""
     check_directory(output)
-    written = {(output / name).resolve() for name in files}
+    written = {os.path.realpath(output / name) for name in files}
     for path in inputs:
-        if path.resolve() in written:
+        if os.path.realpath(path) in written:
             raise UserError(f"{path}: would be replaced; give another --output")
 
 

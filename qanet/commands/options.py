@@ -197,7 +197,7 @@ def check_file(
 
     Also one of the `others`, files that the command reads or writes.
     """
-    if path.resolve() in {Path(file).resolve() for file in others}:
+    if os.path.realpath(path) in map(os.path.realpath, others):
         raise UserError(f"{option} {path}: is given for something else, too")
     if path.exists() and not path.is_file():
         what = "a directory" if path.is_dir() else "no ordinary file"

@@ -46,7 +46,8 @@ def _run(options: argparse.Namespace) -> None:
             "it out"
         )
     sets = (config.data.train, config.data.dev, *config.data.augmented.values())
-    check_file(options.output, others=(*sets, *config.vocabulary.vectors))
+    files = (*sets, *config.vocabulary.vectors, config.training.teacher)
+    check_file(options.output, others=filter(None, files))
     check_files(config)
     data = read_training_data(config, cache_directory())
     save_packed(options.output, data)

@@ -132,7 +132,7 @@ def _named(text: str) -> tuple[str, Path]:
     named = re.fullmatch(r"([\w.-]+)=(.+)", text)
     if named:
         return named[1], Path(named[2])
-    return Path(text).resolve().name, Path(text)
+    return os.path.basename(os.path.realpath(text)), Path(text)
 
 
 def _by_name(named: Iterable[tuple[str, Path]]) -> dict[str, Path]:

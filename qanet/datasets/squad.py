@@ -76,12 +76,10 @@ class SquadFile:
     """What a file holds.
 
     Attributes:
-        version: As the file gives it; empty where it gives none.
         examples: In the order of the file.
         counts: How many of each of `COUNTS` were read.
     """
 
-    version: str
     examples: list[Example]
     counts: dict[str, int]
 
@@ -112,7 +110,6 @@ def parse_squad(document: Any, path: str) -> SquadFile:
         document: What the JSON stands for.
         path: The document's name, for error messages.
     """
-    version = _optional(document, "version", str, default="", where=f"{path}")
     counts = dict.fromkeys(COUNTS, 0)
     examples: dict[str, Example] = {}
     for i, article in enumerate(_field(document, "data", list, where=f"{path}")):
@@ -135,7 +132,7 @@ def parse_squad(document: Any, path: str) -> SquadFile:
                 examples[example.id] = example
     if not examples:
         raise UserError(f"{path}: holds no questions; give a file with at least one")
-    return SquadFile(version, list(examples.values()), counts)
+    return SquadFile(list(examples.values()), counts)
 
 
 def write_squad(path: str | os.PathLike[str], examples: Iterable[Example]) -> None:

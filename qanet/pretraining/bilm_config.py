@@ -14,6 +14,7 @@ from qanet.settings import (
     Rate,
     Section,
     Size,
+    check_buckets,
 )
 
 
@@ -55,12 +56,7 @@ class BiLMLearningConfig(LearningConfig):
 
     @model_validator(mode="after")
     def _check_buckets(self) -> Self:
-        if not self.buckets or list(self.buckets) != sorted(set(self.buckets)):
-            raise ValueError("buckets must rise strictly, and there must be one")
-        if self.batch_tokens < self.buckets[-1]:
-            raise ValueError(
-                f"batch_tokens={self.batch_tokens} is less than the last bucket"
-            )
+        check_buckets(self.buckets, self.batch_tokens)
         return self
 
 

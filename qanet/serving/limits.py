@@ -29,6 +29,8 @@ class Limits:
             explained.
         top_k: answers to a question.
         answer_tokens: tokens of an answer.
+        answer_characters: what all answers could have, were each a whole passage: a
+            token may be long. Of 10 characters a token nothing is refused by it.
         body_seconds: time for a body to arrive; a slower one is refused with 408.
         pending: requests that are worked on or wait; more are refused with 429.
         seconds: time for an answer; a request that takes longer is given up with 503.
@@ -43,6 +45,7 @@ class Limits:
     explained_tokens: int = ReadingLimits.window
     top_k: int = 50
     answer_tokens: int = 100
+    answer_characters: int = 100_000_000
     body_seconds: int = 10
     pending: int = 64
     seconds: int = 60
@@ -68,6 +71,12 @@ def check_limits(question: Question, limits: Limits, encoder: TextEncoder) -> li
     _refuse_more("top_k", question.top_k, limits.top_k)
     answer_tokens = question.max_answer_tokens or 1
     _refuse_more("max_answer_tokens", answer_tokens, limits.answer_tokens)
+    longest = max(map(len, question.passages))
+    _refuse_more(
+        "questions times top_k times characters of the longest passage",
+        questions * question.top_k * longest,
+        limits.answer_characters,
+    )
     lengths = [
         _count_question(f"questions.{number}", text, limits, encoder)
         for number, text in enumerate(question.questions)

@@ -4,7 +4,6 @@ section 3.1)."""
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import keras
@@ -12,7 +11,6 @@ from keras import ops
 
 from qanet.console import log
 from qanet.errors import UserError
-from qanet.files import digest_of
 from qanet.models.bilm import build_language_model
 from qanet.models.elmo_weights import save_bilm
 from qanet.pretraining.bilm_batches import SentenceBatches
@@ -48,10 +46,8 @@ def pretrain_bilm(
     """
     distribution = make_distribution(config.distribution)
     with distribution.scope():
+        digest = run.digest_of_texts(config.data.text, resume, distribution.replicas)
         loop, vocabulary = _make_loop(config, run, resume, distribution)
-        digest = digest_of(map(Path, config.data.text))
-        if resume:
-            run.check_data(digest)
         save = partial(vocabulary.save, run.words_path)
         loop.fit(partial(run.begin, config, save, resume, digest))
         if not distribution.is_chief:

@@ -10,7 +10,6 @@ from keras import ops
 
 from qanet.console import log
 from qanet.datasets.plans import NO_ITEM
-from qanet.files import digest_of
 from qanet.layers.look_up import PADDING
 from qanet.models.bert import piece_sizes
 from qanet.models.pretrained import (
@@ -58,10 +57,8 @@ def pretrain(
     distribution = make_distribution(config.distribution)
     check_share(config.training.batch_size, distribution)
     with distribution.scope():
+        digest = run.digest_of_texts(config.data.text, resume)
         loop, vocabulary = _make_loop(config, run, resume, distribution)
-        digest = digest_of(map(Path, config.data.text))
-        if resume:
-            run.check_data(digest)
         save = partial(vocabulary.save, run.vocabulary_directory)
         loop.fit(partial(run.begin, config, save, resume, digest))
         if not distribution.is_chief:

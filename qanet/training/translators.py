@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 
 import keras
 from keras import ops
@@ -10,7 +9,6 @@ from keras import ops
 from qanet.console import log
 from qanet.datasets.plans import PlannedBatch
 from qanet.errors import UserError
-from qanet.files import digest_of
 from qanet.training.distribution import make_distribution
 from qanet.training.learner import Learner
 from qanet.training.loop import Loop, Task
@@ -43,10 +41,8 @@ def train_translator(
     sacrebleu = _bleu_library()
     distribution = make_distribution(config.distribution)
     with distribution.scope():
+        digest = run.digest_of_texts(config.data, resume, distribution.replicas)
         loop, held_out, subwords = _make_loop(config, run, resume, distribution)
-        digest = digest_of(map(Path, config.data))
-        if resume:
-            run.check_data(digest)
         save = partial(subwords.save, run.subwords_path)
         loop.fit(partial(run.begin, config, save, resume, digest))
     if not distribution.is_chief:

@@ -5,7 +5,15 @@ from typing import Literal, Self
 from pydantic import Field, NonNegativeFloat, PositiveFloat, model_validator
 
 from qanet.config import DistributionConfig, LearningConfig
-from qanet.settings import Count, PlannedSteps, PositiveCount, Rate, Section, Size
+from qanet.settings import (
+    Count,
+    PlannedSteps,
+    PositiveCount,
+    Rate,
+    Section,
+    Size,
+    check_buckets,
+)
 
 
 class ModelConfig(Section):
@@ -65,10 +73,7 @@ class TrainingConfig(LearningConfig):
 
     @model_validator(mode="after")
     def _check_buckets(self) -> Self:
-        if not self.buckets or list(self.buckets) != sorted(set(self.buckets)):
-            raise ValueError("buckets must rise strictly")
-        if self.batch_tokens < self.buckets[-1]:
-            raise ValueError("batch_tokens must hold the longest bucket")
+        check_buckets(self.buckets, self.batch_tokens)
         return self
 
 

@@ -9,6 +9,7 @@ import threading
 import pytest
 
 from qanet import cli, question_file
+from qanet.errors import UserError
 
 QUESTION = "Where does Zoë live?"
 CONTEXT = "Bo’ lives in Rome.\nZoë lives in São Paulo.\n"
@@ -259,6 +260,25 @@ def test_bad_rows_are_told_and_the_others_answered(loaded, questions, tmp_path, 
     )
     lines = [json.loads(line) for line in output.read_text("utf-8").splitlines()]
     assert ["error" in line for line in lines] == [False, True, True, False]
+
+
+def test_a_disk_that_was_full_at_the_start_stops_nothing_later(
+    loaded, questions, tmp_path, monkeypatch
+):
+    output = tmp_path / "answers.jsonl"
+
+    def full(path, text):
+        raise UserError(f"{path}: cannot be written: No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("qanet.files.write_text", full)
+        with pytest.raises(SystemExit):
+            many("--input", questions, "--output", output)
+    assert not list(tmp_path.glob("answers*"))
+    # So it is where the process was killed before anything was written.
+    (tmp_path / "answers.jsonl.part").touch()
+    many("--input", questions, "--output", output)
+    assert output.exists()
 
 
 def test_an_interrupted_command_goes_on(

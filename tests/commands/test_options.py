@@ -89,6 +89,14 @@ def test_a_place_that_cannot_be_written_is_refused(tmp_path, monkeypatch):
         check_file(tmp_path / "x", "--cache")
 
 
+def test_a_link_to_itself_is_as_good_as_nothing(tmp_path):
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    check_file(loop, others=[tmp_path / "other"])
+    with pytest.raises(UserError, match=f"{loop}: is given for something else"):
+        check_file(loop, others=[loop])
+
+
 def test_what_is_no_file_is_not_replaced(tmp_path):
     with pytest.raises(UserError, match=f"{tmp_path}: is a directory; give a file"):
         check_file(tmp_path)

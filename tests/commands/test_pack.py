@@ -35,6 +35,17 @@ def test_what_could_not_be_written_is_not_begun(
     assert f"--output {tmp_path / place}: " in line
 
 
+@pytest.mark.parametrize("option", ["--vectors", "--set=training.teacher"])
+def test_what_is_read_is_not_replaced(refused, tiny_files, tmp_path, option):
+    path = tmp_path / "file.npz"
+    path.write_text("hours of work")
+    arguments = ["--train", tiny_files.train, "--dev", tiny_files.dev, "--output", path]
+    given = [f"{option}={path}"] if "=" in option else [option, path]
+    line = refused(cli.main, "pack", *arguments, *given)
+    assert f"--output {path}: is given for something else" in line
+    assert path.read_text() == "hours of work"
+
+
 def test_a_missing_file(refused, tmp_path):
     path, output = tmp_path / "train.json", tmp_path / "data.npz"
     line = refused(cli.main, "pack", "--train", path, "--output", output)

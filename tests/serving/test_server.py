@@ -36,6 +36,7 @@ LIMITS = Limits(
     explained_tokens=40,
     top_k=4,
     answer_tokens=9,
+    answer_characters=5000,
     pending=2,
 )
 ASKED = {"questions": ["Who?"], "passages": ["Anna Kov in Rome."]}
@@ -271,6 +272,10 @@ def test_model_and_health(client, trained_model):
         ({"top_k": True}, ["top_k"]),
         ({"top_k": 5}, ["top_k", "5", "4"]),
         ({"max_answer_tokens": 10}, ["max_answer_tokens", "9"]),
+        (
+            {"questions": ["a"] * 3, "passages": ["b", "c" * 417], "top_k": 4},
+            ["questions times top_k times characters", "5004", "5000"],
+        ),
         ({"passages": ["a"] * 4}, ["passages", "4", "3"]),
         ({"questions": ["a"] * 4}, ["questions", "4", "3"]),
         ({"questions": ["a"] * 3, "passages": ["b"] * 3}, ["times", "9", "6"]),

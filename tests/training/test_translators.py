@@ -217,6 +217,9 @@ def test_devices_train_like_one(pairs, tmp_path, monkeypatch):
         assert (one["step"], one["examples"]) == (other["step"], other["examples"])
         for column in ("loss", "held_out_loss"):
             assert float(one[column]) == pytest.approx(float(other[column]), rel=0.02)
+    # Two devices had other batches.
+    with pytest.raises(UserError, match="another number of devices"):
+        train_translator(configured(pairs, *steps), run, resume=True)
 
 
 def test_does_not_go_on_with_other_pairs(learned, pairs, tmp_path):
