@@ -112,7 +112,7 @@ def test_train_and_resume(trained, tmp_path, capsys):
         (["--data", "a", "--set", "model.layers=101"], "model.layers=101"),
         (["--data", "a", "--set", "training.steps=999999999"], "training.steps="),
         (["--data", "a", "--set", "training.buckets=[8,4]"], "buckets must rise"),
-        (["--data", "a", "--set", "training.batch_tokens=8"], "longest bucket"),
+        (["--data", "a", "--set", "training.batch_tokens=8"], "last bucket"),
         (["--resume"], "not the directory of a translation model"),
         (["--resume", "--data", "a"], "do not go with --resume"),
         (["--data", "missing.tsv"], "missing.tsv: cannot be read"),
