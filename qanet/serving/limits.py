@@ -29,8 +29,9 @@ class Limits:
             explained.
         top_k: answers to a question.
         answer_tokens: tokens of an answer.
-        answer_characters: what all answers could have, were each a whole passage: a
-            token may be long. Of 10 characters a token nothing is refused by it.
+        answer_characters: of all answers, were each the longest passage; tokens alone
+            bound no text, for one may be long. A passage with 10 characters a token
+            stays below it.
         body_seconds: time for a body to arrive; a slower one is refused with 408.
         pending: requests that are worked on or wait; more are refused with 429.
         seconds: time for an answer; a request that takes longer is given up with 503.
