@@ -138,9 +138,11 @@ def find_by_edges(answer: str, text: str, position: float) -> Match | None:
         found, key=lambda match: (match.score, -_distance(match, text, position))
     )
     start, end = best.start, best.end
-    if text[:start].endswith(head):
+    starts, ends = map(set, zip(*token_spans(text), strict=True))
+    # Of whole words: "his army" is not in "this army".
+    if text[:start].endswith(head) and start - len(head) in starts:
         start -= len(head)
-    if text.startswith(tail, end):
+    if text.startswith(tail, end) and end + len(tail) in ends:
         end += len(tail)
     return Match(start, end, best.score)
 

@@ -117,11 +117,13 @@ class WordTable(tf.Module):
             for row, word in enumerate(vocabulary.words)
             if row >= len(RESERVED) and _is_text(word)
         ]
-        self.rows = _table([vocabulary.words[row].encode() for row in rows], rows, -1)
+        words = [vocabulary.words[row].encode() for row in rows]
+        self.rows = _table(words, rows, b"", -1)
         characters = vocabulary.characters[len(RESERVED) :]
         self.characters = _table(
-            np.array([ord(character) for character in characters], dtype=np.int64),
+            [ord(character) for character in characters],
             range(len(RESERVED), len(vocabulary.characters)),
+            -1,
             UNKNOWN,
         )
         self.known = {
@@ -192,10 +194,13 @@ def _is_text(word: str) -> bool:
     return True
 
 
-def _table(keys, values, default: int) -> tf.lookup.StaticHashTable:
-    values = tf.constant(list(values), tf.int32)
-    if not len(keys):
-        keys = tf.zeros([0], tf.string)
+def _table(keys, values, no_key: bytes | int, default: int):
+    """A table of numbers. TensorFlow refuses one without keys, so it has `no_key`."""
+    kind = tf.string if isinstance(no_key, bytes) else tf.int64
     return tf.lookup.StaticHashTable(
-        tf.lookup.KeyValueTensorInitializer(keys, values), default
+        tf.lookup.KeyValueTensorInitializer(
+            tf.constant([*keys, no_key], kind),
+            tf.constant([*values, default], tf.int32),
+        ),
+        default,
     )

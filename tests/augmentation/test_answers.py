@@ -89,6 +89,9 @@ def test_bigrams_take_the_nearest_of_equals():
             "They live in the Rhine valleys.",
             "in the Rhine valleys",
         ),
+        # Not the ends of other words.
+        ("his army", "Then this army went home.", "army"),
+        ("army at", "They saw the army attack.", "army"),
         # So do symbols.
         ("to 40%", "It fell to about 40% of it", "40%"),
         # A word may come in between.

@@ -12,14 +12,14 @@ from qanet.layers.input_embedding import InputEmbedding
 from qanet.layers.spelling import Spelling
 from qanet.layers.unfold import Unfold
 from qanet.text.tokenizer import token_spans, tokenize
-from qanet.text.vocabulary import RESERVED, Vocabulary
+from qanet.text.vocabulary import PADDING, RESERVED, UNKNOWN, Vocabulary
 
 # UTF-8 has no half surrogate pairs.
 TEXTS = st.lists(
     st.text(st.characters(exclude_categories=["Cs"]), max_size=20), max_size=4
 )
 VOCABULARY = Vocabulary(
-    words=[*RESERVED, "Rome", "oslo", "straße", "\udc80", "i̇zmir"],
+    words=[*RESERVED, "Rome", "oslo", "straße", "a\0", "a", "\udc80", "i̇zmir"],
     characters=[*RESERVED, *"abelmorstß"],
     characters_per_word=5,
 )
@@ -33,11 +33,15 @@ def tokenizer():
 
 @pytest.fixture(scope="module")
 def embedding():
+    return made_embedding(VOCABULARY)
+
+
+def made_embedding(vocabulary):
     keras.utils.set_random_seed(7)
-    characters = {"characters": len(VOCABULARY.characters), "width": 4}
+    characters = {"characters": len(vocabulary.characters), "width": 4}
     layer = InputEmbedding(
         6,
-        words={"rows": len(VOCABULARY.words), "width": 3},
+        words={"rows": len(vocabulary.words), "width": 3},
         characters=characters,
         highway_layers=1,
     )
@@ -48,16 +52,16 @@ def embedding():
     return layer
 
 
-def word_table(embedding):
+def word_table(embedding, vocabulary=VOCABULARY):
     folded = keras.Input((None, embedding.folded_width), name="folded")
     words = keras.Input((None,), dtype="int32", name="words")
     characters = keras.Input((None, 5), dtype="int32", name="characters")
     outputs = {
         "vectors": Unfold(embedding)(folded, characters),
-        "spellings": Spelling(VOCABULARY.lowercase)(words, characters),
+        "spellings": Spelling(vocabulary.lowercase)(words, characters),
     }
     inputs = {"folded": folded, "words": words, "characters": characters}
-    return WordTable(VOCABULARY, embedding.fold(), keras.Model(inputs, outputs))
+    return WordTable(vocabulary, embedding.fold(), keras.Model(inputs, outputs))
 
 
 @settings(max_examples=150)
@@ -135,6 +139,14 @@ def test_no_words_have_no_vectors(embedding):
         "vectors": (0, 6),
         "spellings": (0, 3),
     }
+
+
+def test_a_vocabulary_without_words_knows_none():
+    vocabulary = Vocabulary([*RESERVED], [*RESERVED], characters_per_word=5)
+    columns = word_table(made_embedding(vocabulary), vocabulary)(tf.constant(["Rome"]))
+
+    np.testing.assert_array_equal(columns["words"], [UNKNOWN])
+    np.testing.assert_array_equal(columns["characters"], [[UNKNOWN] * 4 + [PADDING]])
 
 
 def test_only_unknown_words_pay_for_their_spelling_and_each_once(embedding):
