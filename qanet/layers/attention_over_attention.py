@@ -24,7 +24,8 @@ class AttentionOverAttention(keras.layers.Layer):
     """
 
     def __init__(self, **kwargs):
-        super().__init__(**kwargs)
+        # In single precision: the logarithm tells small attention apart.
+        super().__init__(**{"dtype": "float32"} | kwargs)
         self.supports_masking = True
 
     def weights_of(self, context, question, context_mask, question_mask):
@@ -33,8 +34,6 @@ class AttentionOverAttention(keras.layers.Layer):
         return softmax_both_ways(similarity, context_mask, question_mask)
 
     def call(self, context, question, context_mask, question_mask):
-        # In single precision: the logarithm tells small attention apart.
-        context, question = (ops.cast(x, "float32") for x in (context, question))
         rows, columns = self.weights_of(context, question, context_mask, question_mask)
         real = ops.cast(context_mask, "float32")[:, :, None]
         total = ops.maximum(ops.sum(real, axis=1), 1.0)
@@ -48,6 +47,3 @@ class AttentionOverAttention(keras.layers.Layer):
 
     def compute_output_shape(self, context_shape, *others):
         return context_shape[:-1]
-
-    def compute_output_spec(self, context, *others):
-        return keras.KerasTensor(context.shape[:-1], dtype="float32")

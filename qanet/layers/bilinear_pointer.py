@@ -17,11 +17,11 @@ class BilinearPointer(keras.layers.Layer):
     """
 
     def __init__(self, **kwargs):
-        super().__init__(**kwargs)
+        # In single precision, as `SpanPointer`.
+        super().__init__(**{"dtype": "float32"} | kwargs)
         self.supports_masking = True
 
     def build(self, context_shape, question_shape, *other_shapes):
-        # In single precision, as `SpanPointer`.
         settings = {"use_bias": False, "dtype": "float32"}
         width = context_shape[-1]
         self.start = keras.layers.Dense(width, **settings, name="start")
@@ -30,8 +30,6 @@ class BilinearPointer(keras.layers.Layer):
             dense.build(question_shape)
 
     def call(self, context, question, mask):
-        context = ops.cast(context, "float32")
-
         def logits(dense):
             query = ops.expand_dims(dense(question), -1)
             return mask_logits(ops.squeeze(ops.matmul(context, query), -1), mask)
@@ -44,10 +42,3 @@ class BilinearPointer(keras.layers.Layer):
 
     def compute_output_shape(self, context_shape, *others):
         return context_shape[:-1], context_shape[:-1]
-
-    def compute_output_spec(self, context, *others):
-        shape = context.shape[:-1]
-        return (
-            keras.KerasTensor(shape, dtype="float32"),
-            keras.KerasTensor(shape, dtype="float32"),
-        )

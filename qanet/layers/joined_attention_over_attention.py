@@ -40,7 +40,7 @@ class JoinedAttentionOverAttention(keras.layers.Layer):
             shape=(2,),
             initializer=keras.initializers.Constant(FIRST_GAIN),
         )
-        self.attention = AttentionOverAttention(dtype="float32", name="attention")
+        self.attention = AttentionOverAttention(name="attention")
         self.attention.build(x_shape)
 
     def call(self, x, question, context):
@@ -64,7 +64,7 @@ class JoinedAttentionOverAttention(keras.layers.Layer):
         """No mask goes on with the logits: Keras would weight the loss by it."""
         return None
 
-    def compute_output_spec(self, x, question, context):
-        batch, length = context.shape
+    def compute_output_shape(self, x_shape, question_shape, context_shape):
+        batch, length = context_shape
         shape = (batch, None if length is None else 1 + length)
-        return tuple(keras.KerasTensor(shape, dtype="float32") for _ in range(2))
+        return shape, shape

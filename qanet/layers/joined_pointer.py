@@ -20,14 +20,14 @@ class JoinedPointer(keras.layers.Layer):
     """
 
     def __init__(self, **kwargs):
-        super().__init__(**kwargs)
+        # In single precision, as `SpanPointer`.
+        super().__init__(**{"dtype": "float32"} | kwargs)
         self.supports_masking = True
 
     def build(self, x_shape, question_shape, context_shape):
         self.span = keras.layers.Dense(
             2,
             kernel_initializer=keras.initializers.TruncatedNormal(stddev=DEVIATION),
-            # In single precision, see `Pointer`.
             dtype="float32",
             name="span",
         )
@@ -45,7 +45,7 @@ class JoinedPointer(keras.layers.Layer):
         """No mask goes on with the logits: Keras would weight the loss by it."""
         return None
 
-    def compute_output_spec(self, x, question, context):
-        batch, length = context.shape
+    def compute_output_shape(self, x_shape, question_shape, context_shape):
+        batch, length = context_shape
         shape = (batch, None if length is None else 1 + length)
-        return tuple(keras.KerasTensor(shape, dtype="float32") for _ in range(2))
+        return shape, shape

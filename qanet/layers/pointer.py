@@ -19,12 +19,12 @@ class SpanPointer(keras.layers.Layer):
     """
 
     def __init__(self, **kwargs):
-        super().__init__(**kwargs)
+        # In single precision: bfloat16 tells logits near 10 apart by sixteenths only.
+        super().__init__(**{"dtype": "float32"} | kwargs)
         self.supports_masking = True
 
     def build(self, m0_shape, m1_shape, m2_shape):
-        # A dense layer each; the bias would cancel in the softmax. In single precision:
-        # bfloat16 tells logits near 10 apart by sixteenths only.
+        # A dense layer each; the bias would cancel in the softmax.
         settings = {"use_bias": False, "dtype": "float32"}
         self.start = keras.layers.Dense(1, **settings, name="start")
         self.end = keras.layers.Dense(1, **settings, name="end")

@@ -26,7 +26,8 @@ class WordSums(keras.layers.Layer):
     """
 
     def __init__(self, **kwargs):
-        super().__init__(**kwargs)
+        # In single precision, as attention-over-attention is.
+        super().__init__(**{"dtype": "float32"} | kwargs)
         self.supports_masking = True
 
     def call(self, logits, words, characters):

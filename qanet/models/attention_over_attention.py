@@ -64,10 +64,10 @@ def build_cloze(config: ClozeConfig, sizes: EmbeddingSizes) -> "keras.Model":
         texts.question, texts.question_mask
     )
 
-    attention = AttentionOverAttention(dtype="float32", name="attention")(
+    attention = AttentionOverAttention(name="attention")(
         context, question, texts.context_mask, texts.question_mask
     )
-    logits = WordSums(dtype="float32", name="word_sums")(
+    logits = WordSums(name="word_sums")(
         attention, texts.inputs["context_words"], texts.inputs["context_characters"]
     )
     # Keras does not rebuild a model that gives one tensor twice.
@@ -110,7 +110,7 @@ def build_aoa(config: AoAConfig, sizes: EmbeddingSizes) -> "keras.Model":
     outputs, x = [], aware
     for name in ("start", "end"):
         x = bidirectional_lstm(config, name)(x, texts.context_mask)
-        attention = AttentionOverAttention(dtype="float32", name=f"{name}_attention")(
+        attention = AttentionOverAttention(name=f"{name}_attention")(
             x, question, *masks
         )
         column = keras.layers.Reshape((-1, 1), name=f"{name}_column")(attention)

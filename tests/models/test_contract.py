@@ -218,6 +218,7 @@ def test_mixed_bfloat16_gives_float32_logits(
     weights = randomise(rough, bound=0.3)
     keras.config.set_dtype_policy("float32")
     exact = build_model(settings(), sizes)
+    assert {tensor.dtype for tensor in rough.output.values()} == {"float32"}
     for weight in exact.weights:
         weight.assign(weights[weight.path].astype("float32"))
     inputs = batch(examples)
