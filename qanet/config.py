@@ -21,13 +21,13 @@ from qanet.errors import UserError
 from qanet.models.qanet import QANetConfig
 from qanet.models.registry import MODELS
 from qanet.settings import (
-    LARGEST,
     Count,
     PositiveCount,
     Rate,
     Section,
     Share,
     Size,
+    check_plan,
     configure,
 )
 from qanet.text.settings import VocabularyConfig
@@ -181,12 +181,7 @@ class TrainingConfig(LearningConfig):
 
     @model_validator(mode="after")
     def _check_plan(self) -> Self:
-        # All of it is drawn before the first step and kept in memory.
-        if self.steps * self.batch_size > LARGEST:
-            raise ValueError(
-                f"steps={self.steps} times batch_size={self.batch_size} is more than "
-                f"{LARGEST:,} questions; lower one of them"
-            )
+        check_plan(self.steps, self.batch_size, "questions")
         return self
 
 

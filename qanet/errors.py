@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shlex
 from collections.abc import Iterator
 
 
@@ -11,6 +12,23 @@ class UserError(Exception):
     The message is one line that names the culprit and says what to do. The command
     line prints it without a traceback and exits with code 2.
     """
+
+
+@contextlib.contextmanager
+def needing(what: str, package: str) -> Iterator[None]:
+    """Within this context a library that is not installed is a user's mistake.
+
+    Args:
+        what: says what needs which library, for the message.
+        package: what brings it, as pip is told.
+
+    Raises:
+        UserError: in the place of `ImportError`.
+    """
+    try:
+        yield
+    except ImportError:
+        raise UserError(f"{what}: pip install {shlex.quote(package)}") from None
 
 
 @contextlib.contextmanager

@@ -177,6 +177,7 @@ class FrozenBERT(FrozenModel):
         from keras import ops
 
         from qanet.layers.join_texts import JoinTexts
+        from qanet.layers.transformer_block import transformer_blocks
 
         sizes = piece_sizes(self.pieces)
         text = keras.Input((None,), dtype="int32", name="pieces")
@@ -185,7 +186,7 @@ class FrozenBERT(FrozenModel):
         joined = [part[:, :-1] for part in joined]
         model = keras.Model(text, encode(*joined, self.config, sizes))
         load_pretrained(model, self.config)
-        blocks = [layer for layer in model.layers if layer.name.startswith("block_")]
+        blocks = transformer_blocks(model)
         states = [block.output[:, 1:-1] for block in blocks[-self.layers :]]
         return _function(keras.Model(text, ops.stack(states, axis=2)))
 

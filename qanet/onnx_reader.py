@@ -13,7 +13,7 @@ import numpy as np
 
 from qanet.checksums import check_checksums
 from qanet.config import Config
-from qanet.errors import UserError, reading_text
+from qanet.errors import UserError, needing, reading_text
 from qanet.files import parse_json
 from qanet.models.registry import MODELS
 from qanet.run import DEFAULT_THRESHOLD, Run
@@ -154,12 +154,8 @@ class _Network:
     """
 
     def __init__(self, path: Path, threads: int):
-        try:
+        with needing(f"{path}: reading it needs ONNX Runtime", "onnxruntime"):
             import onnxruntime
-        except ImportError:
-            raise UserError(
-                f"{path}: reading it needs ONNX Runtime: pip install onnxruntime"
-            ) from None
         settings = onnxruntime.SessionOptions()
         settings.intra_op_num_threads = threads
         # It would keep a plan of the memory for each shape, of which there are many.

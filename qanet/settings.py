@@ -49,6 +49,18 @@ def check_buckets(buckets: Sequence[int], batch_tokens: int) -> None:
         raise ValueError(f"batch_tokens={batch_tokens} is less than the last bucket")
 
 
+def check_plan(steps: int, batch_size: int, unit: str) -> None:
+    """Raises `ValueError` where a training has more items than can be planned.
+
+    All of them are drawn before the first step and kept in memory.
+    """
+    if steps * batch_size > LARGEST:
+        raise ValueError(
+            f"steps={steps} times batch_size={batch_size} is more than {LARGEST:,} "
+            f"{unit}; lower one of them"
+        )
+
+
 class Section(BaseModel):
     """Settings that belong together; unknown keys are refused."""
 

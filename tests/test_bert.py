@@ -11,7 +11,7 @@ from qanet import cli
 from qanet.config import load_preset
 from qanet.datasets.training_data import load_packed, read_training_data, save_packed
 from qanet.errors import UserError
-from qanet.models.bert import LIMITS, SPECIAL
+from qanet.models.bert import LIMITS, MARKS
 from qanet.models.pretrained import read_tensors
 from qanet.reader import Reader
 from qanet.run import Run
@@ -78,7 +78,7 @@ def test_it_reads_long_contexts_in_its_own_windows(run):
     assert max(shape["context_pieces"] for shape in shapes) == LIMITS.window
     with pytest.raises(UserError, match=f"shorten it to at most {LIMITS.question}"):
         reader.answer("Rome? " * LIMITS.question, long)
-    assert LIMITS.window + LIMITS.question + SPECIAL == 512
+    assert LIMITS.window + LIMITS.question + MARKS == 512
 
 
 def test_evaluation_and_packed_data_read_the_same_pieces(run, config, tmp_path):

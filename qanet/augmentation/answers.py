@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from qanet.errors import UserError
+from qanet.errors import needing
 from qanet.text.tokenizer import token_spans
 
 # Words that may stand at an answer's edge without being what was asked for.
@@ -155,12 +155,8 @@ MATCHERS: dict[str, Callable[[str, str, float], Match | None]] = {
 
 def require_matchers() -> None:
     """Raises `UserError` where the library that compares words is not installed."""
-    try:
+    with needing("finding answers again needs rapidfuzz", "qanet[augment]"):
         import rapidfuzz  # noqa: F401
-    except ImportError:
-        raise UserError(
-            "finding answers again needs rapidfuzz: pip install 'qanet[augment]'"
-        ) from None
 
 
 @dataclass(frozen=True, slots=True)

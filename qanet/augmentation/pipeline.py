@@ -27,21 +27,20 @@ from qanet.augmentation.paraphrase import (
     choose,
     rebuild,
 )
-from qanet.errors import UserError
+from qanet.errors import UserError, needing
 from qanet.translation.translator import open_translator
 
 # Beam warns while it is imported that it was installed without Google's cloud.
 logging.disable(logging.WARNING)
 try:
-    import apache_beam as beam
-    from apache_beam.io.filesystems import FileSystems
-    from apache_beam.options.pipeline_options import (
-        GoogleCloudOptions,
-        PipelineOptions,
-    )
-    from apache_beam.runners.runner import create_runner
-except ImportError:
-    raise UserError("--runner needs Apache Beam: pip install 'qanet[beam]'") from None
+    with needing("--runner needs Apache Beam", "qanet[beam]"):
+        import apache_beam as beam
+        from apache_beam.io.filesystems import FileSystems
+        from apache_beam.options.pipeline_options import (
+            GoogleCloudOptions,
+            PipelineOptions,
+        )
+        from apache_beam.runners.runner import create_runner
 finally:
     logging.disable(logging.NOTSET)
 

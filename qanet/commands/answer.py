@@ -134,17 +134,18 @@ def _answer_into(options: argparse.Namespace, source: BinaryIO, output: Path) ->
     key = ""
     if not _is_stream(options.input):
         key = key_of(options.model, options.top_k, Path(options.input))
-    begun = part.exists() and part.stat().st_size > 0
-    if begun and (not key or _read_key(key_path) != key):
-        raise UserError(
-            f"{part}: has answers of another reader, or to other questions; remove it"
-        )
     try:
         part.parent.mkdir(parents=True, exist_ok=True)
         part.touch()
         with held(part):
             try:
                 _refuse_existing(output)  # Another process may have finished it.
+                begun = part.stat().st_size > 0
+                if begun and (not key or _read_key(key_path) != key):
+                    raise UserError(
+                        f"{part}: has answers of another reader, or to other "
+                        "questions; remove it"
+                    )
                 write_text(key_path, key)
                 done, bad = rows_done(part)
                 if done:
@@ -249,7 +250,7 @@ def _is_told() -> bool:
 
 
 def _check_texts(options: argparse.Namespace, context: str) -> None:
-    """Refuses what a reader would refuse, in the words of the command line."""
+    """Refuses what no reader of words reads, in the words of the command line."""
     from qanet.models.limits import ReadingLimits
     from qanet.text.tokenizer import count_tokens
 

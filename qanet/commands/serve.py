@@ -11,7 +11,7 @@ from pathlib import Path
 
 from qanet.commands.options import check_reader, load_backend, positive
 from qanet.console import log, say
-from qanet.errors import UserError
+from qanet.errors import UserError, needing
 from qanet.shipped import shipped_reader
 
 
@@ -69,15 +69,12 @@ def add_parser(commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    try:
+    with needing(
+        "the server needs fastapi, prometheus-client and uvicorn", "qanet[serve]"
+    ):
         import fastapi  # noqa: F401
         import prometheus_client  # noqa: F401
         import uvicorn  # noqa: F401
-    except ImportError:
-        raise UserError(
-            "the server needs fastapi, prometheus-client and uvicorn: "
-            "pip install 'qanet[serve]'"
-        ) from None
     # uvicorn finishes what it has accepted, and then sends the signal once more.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     named = options.model or [_named(str(shipped_reader()))]

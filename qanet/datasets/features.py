@@ -1,7 +1,7 @@
 """Examples as arrays: each context tokenised once, each word spelled once.
 
 Features know nothing of a model or a vocabulary. Words are numbered within the data
-they come from; `WordTable` says what a vocabulary makes of each number.
+they come from; `TextEncoder.table` says what a vocabulary makes of each number.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ class Features:
         question_splits: int64 `(examples + 1,)`.
         context_of: int32 `(examples,)`, the context of each example.
         starts, ends: int32 `(examples,)`, first and last token of the first gold
-            answer; -1 where there is none.
+            answer that the context holds; -1 where there is none.
         impossible: boolean `(examples,)`, true where the context does not answer.
         snapped: number of gold answers widened to token boundaries.
     """

@@ -29,7 +29,8 @@ class PlannedBatch:
     """Items that are read together.
 
     Attributes:
-        items: int64 `(batch_size,)`, indices into the windows; `NO_ITEM` fills up.
+        items: int64 `(batch_size,)`, indices into what is read, as windows;
+            `NO_ITEM` fills up.
         context_length: tokens that contexts are padded to.
         question_length: tokens that questions are padded or cut to.
     """

@@ -214,11 +214,9 @@ def _check(targets: SoftTargets) -> None:
 
 def check_teacher(teacher: TeacherTargets, features: Features) -> None:
     """Raises `ValueError` where it says something else than of these examples."""
-    values, splits, none_first = vars(teacher).values()
+    values, splits = teacher.values, teacher.splits
     if not (
-        none_first.shape == ()
-        and none_first.dtype == bool
-        and splits.dtype.kind == "i"
+        splits.dtype.kind == "i"
         and splits.shape == (len(features) + 1,)
         and splits[0] == 0
         and values.dtype == np.float16
@@ -226,8 +224,8 @@ def check_teacher(teacher: TeacherTargets, features: Features) -> None:
         and not np.isnan(values).any()
     ):
         raise ValueError("the teacher's arrays do not go together")
-    sizes = np.diff(splits)
-    if ((sizes != 0) & (sizes != features.context_lengths + int(none_first))).any():
+    sizes, first = np.diff(splits), int(teacher.none_first)
+    if ((sizes != 0) & (sizes != features.context_lengths + first)).any():
         raise ValueError("the teacher is of other data")
 
 

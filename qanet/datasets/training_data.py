@@ -66,7 +66,7 @@ class TrainingData:
         sources: examples of each of these, by name, in the order of `train`.
         dev_examples: the dev set.
         dev: its tokens.
-        vocabulary: words, characters and vectors.
+        vocabulary: words, characters and vectors, or word pieces.
         counts: for `train`, `dev` and each augmented set, how much was read and mended.
         teacher: what the teacher says of `train`; `None` without one.
         contextual: contextual vectors of `train`; `None` without a language model.
@@ -351,8 +351,12 @@ def load_packed(path: str | Path, text: str = "words") -> TrainingData:
         vocabulary = ENCODERS[text].from_fields(fields, lambda: arrays["vectors"])
         train = from_arrays(_below(TRAIN, arrays))
         said = _below(TEACHER, arrays)
-        teacher = TeacherTargets(**said) if said else None
-        if teacher:
+        teacher = None
+        if said:
+            none_first = said["none_first"]
+            if none_first.shape or none_first.dtype != bool:
+                raise ValueError("none_first is not one boolean")
+            teacher = TeacherTargets(**said | {"none_first": bool(none_first)})
             check_teacher(teacher, train)
         examples = parse_squad(unpack_json(arrays["dev"]), str(path)).examples
         names = (*COUNTS, "answers_snapped")

@@ -2,17 +2,13 @@
 
 from pathlib import Path
 
-from qanet.errors import UserError
+from qanet.errors import needing
 from qanet.evaluation.report import Report, Scores, title
 from qanet.files import write_file
 
-try:
+with needing("--report draws with matplotlib", "qanet[plot]"):
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-except ImportError:
-    raise UserError(
-        "--report draws with matplotlib: pip install 'qanet[plot]'"
-    ) from None
 
 # Inches; a group's room has two bars and parts them from the next.
 WIDTH, GROUP_HEIGHT, PANEL_MARGIN, MARGIN = 7.5, 0.36, 0.35, 1.2

@@ -16,7 +16,7 @@ from tensorflow.python.framework.convert_to_constants import (
     convert_variables_to_constants_v2,
 )
 
-from qanet.errors import UserError
+from qanet.errors import UserError, needing
 from qanet.export.onnx_graph import OPSET
 from qanet.export.qanet_graph import is_written, qanet_graph
 from qanet.files import write_file, write_text
@@ -59,11 +59,9 @@ def export_onnx(trained: TrainedModel, directory: Path, bits: int = 16) -> None:
         UserError: the library that converts to ONNX is not installed, or a part of the
             model is not known to it.
     """
-    try:
+    with needing("ONNX files need tf2onnx", "qanet[onnx]"):
         import onnx
         import tf2onnx  # noqa: F401
-    except ImportError:
-        raise UserError("ONNX files need tf2onnx: pip install 'qanet[onnx]'") from None
     model, settings = trained.model, trained.config.model
     if MODELS[settings.name].text == "words":
         folded = word_embedding(model).fold()

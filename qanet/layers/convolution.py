@@ -65,24 +65,22 @@ def depthwise_convolution(x, kernel):
 
 @keras.saving.register_keras_serializable(package="qanet")
 class DepthwiseSeparableConv1D(keras.layers.Layer):
-    """A convolution over positions per feature, then a product across features.
+    """A convolution over positions per feature, a product across features, a ReLU.
 
     Args:
         filters: size of the output vectors.
         kernel_size: positions that a filter sees; the output keeps the length.
-        activation: name of the activation after the product.
 
     Input: float tensor `(batch, length, width)` and boolean mask `(batch, length)`;
     padding counts as zero, so it never leaks into real positions.
     Output: float tensor `(batch, length, filters)`.
     """
 
-    def __init__(self, filters, kernel_size, activation="relu", **kwargs):
+    def __init__(self, filters, kernel_size, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.filters = filters
         self.kernel_size = kernel_size
-        self.activation = keras.activations.get(activation)
 
     def build(self, input_shape):
         width = input_shape[-1]
@@ -106,7 +104,7 @@ class DepthwiseSeparableConv1D(keras.layers.Layer):
     def call(self, x, mask, training=False):
         kernel = self.depthwise[...]  # A tensor, which a custom gradient needs.
         x = depthwise_convolution(zero_padding(x, mask), kernel)
-        return self.activation(ops.matmul(x, self.pointwise) + self.bias)
+        return ops.relu(ops.matmul(x, self.pointwise) + self.bias)
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[:-1], self.filters)
@@ -116,5 +114,4 @@ class DepthwiseSeparableConv1D(keras.layers.Layer):
             **super().get_config(),
             "filters": self.filters,
             "kernel_size": self.kernel_size,
-            "activation": keras.activations.serialize(self.activation),
         }

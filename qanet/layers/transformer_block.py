@@ -7,6 +7,11 @@ from qanet.layers.feed_forward import FeedForward
 from qanet.layers.self_attention import MultiHeadSelfAttention
 
 
+def transformer_blocks(model):
+    """The blocks of a model, the lowest first."""
+    return [layer for layer in model.layers if isinstance(layer, TransformerBlock)]
+
+
 @keras.saving.register_keras_serializable(package="qanet")
 class TransformerBlock(keras.layers.Layer):
     """Self-attention, then a feed-forward layer, each in layer_norm(x + sublayer(x)).

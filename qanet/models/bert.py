@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     import keras
 
 # [CLS] and twice [SEP].
-SPECIAL = 3
+MARKS = 3
 # The authors' windows: 384 pieces in all, of them at most 64 of the question, each 128
 # pieces after the one before. Of the positions, the rest is left to long questions.
 POSITIONS = 512
 LIMITS = ReadingLimits(
-    window=384 - 64 - SPECIAL,
+    window=384 - 64 - MARKS,
     stride=128,
     question=POSITIONS - (384 - 64),
-    together=POSITIONS - SPECIAL,
+    together=POSITIONS - MARKS,
 )
 
 
@@ -174,6 +174,7 @@ def bert_attention(model: "keras.Model") -> "keras.KerasTensor":
     import keras
     from keras import ops
 
+    from qanet.layers.transformer_block import transformer_blocks
     from qanet.models.attention_weights import weights_of
 
     class BetweenTexts(keras.layers.Layer):
@@ -182,9 +183,8 @@ def bert_attention(model: "keras.Model") -> "keras.KerasTensor":
             begin = question + 2
             return weights[:, begin : begin + context, 1 : 1 + question]
 
-    blocks = [layer for layer in model.layers if layer.name.startswith("block_")]
     return BetweenTexts()(
-        weights_of(blocks[-1]),
+        weights_of(transformer_blocks(model)[-1]),
         model.input["question_pieces"],
         model.input["context_pieces"],
     )
@@ -192,7 +192,7 @@ def bert_attention(model: "keras.Model") -> "keras.KerasTensor":
 
 def bert_flops(config: BERTConfig, sizes: PieceSizes, context: int, question: int):
     """Operations of a forward pass, see `qanet.models.registry.forward_flops`."""
-    length, width = context + question + SPECIAL, config.width
+    length, width = context + question + MARKS, config.width
     matrices = 4 * width**2 + 2 * width * config.feed_forward
     attention = 2 * length * width
     pointer = 2 * width * (1 + context)

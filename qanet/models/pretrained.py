@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from qanet.errors import UserError, reading_text
+from qanet.errors import UserError, needing, reading_text
 from qanet.files import parse_json, write_file, write_text
 
 if TYPE_CHECKING:
@@ -196,13 +196,10 @@ def weight_files(directory: Path) -> list[Path]:
 
 def safetensors_library():
     """The library for files of public models; raises `UserError` without it."""
-    try:
+    with needing(
+        "weights of public models need the library safetensors", "qanet[bert]"
+    ):
         import safetensors.numpy
-    except ImportError:
-        raise UserError(
-            "weights of public models need the library safetensors: "
-            "pip install 'qanet[bert]'"
-        ) from None
     return safetensors
 
 
@@ -227,10 +224,8 @@ def _read_safetensors(path: Path) -> dict[str, np.ndarray]:
 
 
 def _read_checkpoint(path: Path) -> dict[str, np.ndarray]:
-    try:
+    with needing(f"{path}: reading it needs TensorFlow", "tensorflow"):
         import tensorflow as tf
-    except ImportError:
-        raise UserError(f"{path}: reading it needs TensorFlow") from None
     try:
         reader = tf.train.load_checkpoint(str(path))
         names = reader.get_variable_to_shape_map()
@@ -287,6 +282,9 @@ def places(model: "keras.Model") -> dict[str, Place]:
         model: of `qanet.models.bert.encode`; with the heads of a pre-training, see
             `qanet.pretraining.model`, they have places too.
     """
+    # Here, so that files are looked at without Keras.
+    from qanet.layers.transformer_block import transformer_blocks
+
     found = {}
 
     def put(name, variable, part=WHOLE, change=np.asarray):
@@ -305,8 +303,7 @@ def places(model: "keras.Model") -> dict[str, Place]:
     put(POSITIONS, embedding.position_table)
     put("embeddings.token_type_embeddings.weight", embedding.segment_table)
     put_norm("embeddings.LayerNorm", embedding.norm)
-    blocks = [layer for layer in model.layers if layer.name.startswith("block_")]
-    for i, block in enumerate(blocks):
+    for i, block in enumerate(transformer_blocks(model)):
         name = f"encoder.layer.{i}"
         # Ours are one matrix.
         projection = block.attention.projection

@@ -4,9 +4,10 @@ import numpy as np
 
 from qanet.datasets.plans import NO_ITEM, PlannedBatch
 from qanet.errors import UserError
+from qanet.models.bert import MARKS
 from qanet.pretraining.config import PretrainingConfig
 from qanet.pretraining.masking import Masking
-from qanet.pretraining.pairs import SPECIAL, Sentences, draw_pairs
+from qanet.pretraining.pairs import Sentences, draw_pairs
 from qanet.text.pieces import CLS, PADDING, SEP, WordPieces
 
 Arrays = dict[str, np.ndarray]
@@ -43,7 +44,7 @@ class MaskedBatches:
         self.pairs = self._drawn(sentences, count)
         self.masking = Masking(vocabulary, training.masked, training.whole_words)
         # Of a sequence, at most.
-        self.places = self.masking.count(self.length - SPECIAL)
+        self.places = self.masking.count(self.length - MARKS)
         self._cls, self._sep, self._padding = (
             vocabulary.number_of[piece] for piece in (CLS, SEP, PADDING)
         )

@@ -6,7 +6,15 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, model_validator
 
 from qanet.config import DistributionConfig, LearningConfig
 from qanet.models.bert import POSITIONS, BERTConfig
-from qanet.settings import LARGEST, Count, PositiveCount, Rate, Section, Size
+from qanet.settings import (
+    LARGEST,
+    Count,
+    PositiveCount,
+    Rate,
+    Section,
+    Size,
+    check_plan,
+)
 
 
 class DataConfig(Section):
@@ -60,12 +68,7 @@ class TrainingConfig(LearningConfig):
 
     @model_validator(mode="after")
     def _check_plan(self) -> Self:
-        # All of it is drawn before the first step and kept in memory.
-        if self.steps * self.batch_size > LARGEST:
-            raise ValueError(
-                f"steps={self.steps} times batch_size={self.batch_size} is more than "
-                f"{LARGEST:,} sequences; lower one of them"
-            )
+        check_plan(self.steps, self.batch_size, "sequences")
         return self
 
 

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from qanet.models.bert import MARKS
 from qanet.pretraining.texts import Document
 from qanet.text.pieces import WordPieces
 from qanet.text.sentences import sentence_spans
 
-# [CLS] and twice [SEP].
-SPECIAL = 3
 # Share of the pairs that are to be shorter than a sequence, as the texts are that the
 # encoder reads later.
 SHORT = 0.1
@@ -84,7 +83,7 @@ def draw_pairs(
     begins, firsts = sentences.begins.tolist(), sentences.documents.tolist()
     pairs = []
     for document in range(len(firsts) - 1):
-        pairs += _pairs_of_document(begins, firsts, document, length - SPECIAL, random)
+        pairs += _pairs_of_document(begins, firsts, document, length - MARKS, random)
     return random.permutation(np.array(pairs, dtype=np.int64).reshape(-1, 5))
 
 

@@ -18,7 +18,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from qanet.errors import UserError, reading_text
+from qanet.errors import UserError, needing, reading_text
 from qanet.files import write_text
 
 PIECES_FILE = "vocab.txt"
@@ -220,12 +220,8 @@ def _clean(text: str) -> str:
 
 
 def _library():
-    try:
+    with needing("word pieces need the library tokenizers", "qanet[bert]"):
         import tokenizers
-    except ImportError:
-        raise UserError(
-            "word pieces need the library tokenizers: pip install 'qanet[bert]'"
-        ) from None
     return tokenizers
 
 

@@ -1,6 +1,6 @@
 """Where the sentences of a text stand."""
 
-from qanet.errors import UserError
+from qanet.errors import needing
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
@@ -16,12 +16,8 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     Raises:
         UserError: The library for this is not installed.
     """
-    try:
+    with needing("splitting sentences needs sentencex", "sentencex"):
         from sentencex import get_sentence_boundaries
-    except ImportError:
-        raise UserError(
-            "splitting sentences needs sentencex: pip install sentencex"
-        ) from None
     # The library fails at white space that takes several bytes, such as U+2028.
     plain = "".join(
         character if character == "\n" or character.isprintable() else " "

@@ -8,7 +8,7 @@ from keras import ops
 
 from qanet.console import log
 from qanet.datasets.plans import PlannedBatch
-from qanet.errors import UserError
+from qanet.errors import needing
 from qanet.training.distribution import make_distribution
 from qanet.training.learner import Learner
 from qanet.training.loop import Loop, Task
@@ -142,10 +142,6 @@ def _encoded(
 
 
 def _bleu_library():
-    try:
+    with needing("measuring BLEU needs sacrebleu", "qanet[translate]"):
         import sacrebleu
-    except ImportError:
-        raise UserError(
-            "measuring BLEU needs sacrebleu: pip install 'qanet[translate]'"
-        ) from None
     return sacrebleu

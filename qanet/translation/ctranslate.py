@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from qanet.errors import UserError
+from qanet.errors import UserError, needing
 from qanet.files import digest_of
 
 BEAMS = 5
@@ -112,14 +112,11 @@ class CTranslateTranslator:
 
 
 def _libraries():
-    try:
+    with needing(
+        "ready-made translation models need CTranslate2", "qanet[ctranslate2]"
+    ):
         import ctranslate2
         import sentencepiece
-    except ImportError:
-        raise UserError(
-            "ready-made translation models need CTranslate2: "
-            "pip install 'qanet[ctranslate2]'"
-        ) from None
     return ctranslate2, sentencepiece
 
 

@@ -4,7 +4,7 @@ import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from qanet.errors import UserError
+from qanet.errors import UserError, needing
 from qanet.files import write_file
 
 PADDING, UNKNOWN, BEGIN, END = range(4)
@@ -106,10 +106,6 @@ def train_subwords(sentences: Iterable[str], pieces: int, seed: int) -> Subwords
 
 
 def _library():
-    try:
+    with needing("translation models need sentencepiece", "qanet[translate]"):
         import sentencepiece
-    except ImportError:
-        raise UserError(
-            "translation models need sentencepiece: pip install 'qanet[translate]'"
-        ) from None
     return sentencepiece
