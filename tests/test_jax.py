@@ -38,7 +38,7 @@ def test_layers_models_and_training_pass_on_jax():
             *command,
             "tests/layers",
             "tests/models",
-            "tests/pretraining/test_model.py",
+            "tests/pretraining/test_mlm_model.py",
             *(f"tests/training/test_{name}.py" for name in TRAINING),
             "tests/translation/test_models.py",
             # Starts processes, on TensorFlow.

@@ -12,7 +12,7 @@ from qanet import cli, shipped
 from qanet.commands.settings import tables
 from qanet.config import Config, preset_names
 from qanet.models.registry import MODELS
-from qanet.pretraining.config import PretrainingConfig
+from qanet.pretraining.mlm_config import PretrainingConfig
 from qanet.reader import Reader
 from qanet.translation.config import TranslationConfig
 

@@ -83,7 +83,7 @@ class Masked:
 
     @staticmethod
     def train(config, run, resume: bool) -> dict[str, float] | None:
-        from qanet.training.pretrainers import pretrain
+        from qanet.training.mlm_pretrainer import pretrain
 
         return pretrain(config, run, resume)
 

@@ -280,7 +280,7 @@ def places(model: "keras.Model") -> dict[str, Place]:
 
     Args:
         model: of `qanet.models.bert.encode`; with the heads of a pre-training, see
-            `qanet.pretraining.model`, they have places too.
+            `qanet.pretraining.mlm_model`, they have places too.
     """
     # Here, so that files are looked at without Keras.
     from qanet.layers.transformer_block import transformer_blocks

@@ -6,7 +6,7 @@ Importing this imports no Keras, so that mistakes are told before it is waited f
 import os
 
 from qanet.pretraining.bilm_config import BiLMPretrainingConfig
-from qanet.pretraining.config import PretrainingConfig
+from qanet.pretraining.mlm_config import PretrainingConfig
 from qanet.run import RunDirectory
 
 

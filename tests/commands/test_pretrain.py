@@ -7,7 +7,7 @@ import pytest
 
 from qanet import cli
 from qanet.config import load_preset
-from qanet.training import bilm_pretrainer, pretrainers
+from qanet.training import bilm_pretrainer, mlm_pretrainer
 
 PUBLIC = Path(__file__).parents[1] / "models" / "public_bert"
 
@@ -28,7 +28,7 @@ def trained(monkeypatch):
             "next_sentence_accuracy": 0.75,
         }
 
-    monkeypatch.setattr(pretrainers, "pretrain", pretrain)
+    monkeypatch.setattr(mlm_pretrainer, "pretrain", pretrain)
     return calls
 
 

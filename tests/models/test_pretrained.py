@@ -22,7 +22,7 @@ from qanet.models.pretrained import (
     read_tensors,
     save_pretrained,
 )
-from qanet.pretraining.model import build_pretraining_model
+from qanet.pretraining.mlm_model import build_pretraining_model
 from qanet.text.pieces import WordPieces
 
 PUBLIC = Path(__file__).parent / "public_bert"

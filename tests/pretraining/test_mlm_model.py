@@ -1,4 +1,4 @@
-"""Tests of qanet.pretraining.model."""
+"""Tests of qanet.pretraining.mlm_model."""
 
 import math
 
@@ -8,7 +8,7 @@ import pytest
 from keras import ops
 
 from qanet.models.bert import BERTConfig, PieceSizes
-from qanet.pretraining.model import build_pretraining_model
+from qanet.pretraining.mlm_model import build_pretraining_model
 
 PIECES = 11
 CONFIG = BERTConfig(width=8, blocks=2, heads=2, feed_forward=12)

@@ -12,10 +12,10 @@ from qanet.models.bert import BERTConfig, PieceSizes, encode
 def build_pretraining_model(config: BERTConfig, sizes: PieceSizes) -> keras.Model:
     """Builds the model with untrained weights.
 
-    Its inputs are those of `qanet.pretraining.batches.MaskedBatches`. Its outputs are
-    float32: `hidden`, the logits of each piece at each of the places, `(batch, places,
-    pieces)`, and `is_random`, `(batch, 2)`, the logits of a second segment that comes
-    next and of one that is random.
+    Its inputs are those of `qanet.pretraining.mlm_batches.MaskedBatches`. Its outputs
+    are float32: `hidden`, the logits of each piece at each of the places, `(batch,
+    places, pieces)`, and `is_random`, `(batch, 2)`, the logits of a second segment that
+    comes next and of one that is random.
 
     Args:
         config: settings of the encoder.

@@ -1,4 +1,4 @@
-"""Tests of qanet.training.pretrainers, and of what they train."""
+"""Tests of qanet.training.mlm_pretrainer, and of what they train."""
 
 import csv
 import json
@@ -14,14 +14,14 @@ from qanet.datasets.plans import NO_ITEM, PlannedBatch
 from qanet.errors import UserError
 from qanet.models.bert import BERTConfig, PieceSizes, build_bert, piece_sizes
 from qanet.models.pretrained import check_sizes, load_pretrained, read_tensors
-from qanet.pretraining.config import PretrainingConfig
-from qanet.pretraining.model import build_pretraining_model
+from qanet.pretraining.mlm_config import PretrainingConfig
+from qanet.pretraining.mlm_model import build_pretraining_model
 from qanet.pretraining.run import PretrainingRun
 from qanet.settings import configure
 from qanet.text.pieces import WordPieces
-from qanet.training import pretrainers
+from qanet.training import mlm_pretrainer
 from qanet.training.distribution import make_distribution
-from qanet.training.pretrainers import pretrain
+from qanet.training.mlm_pretrainer import pretrain
 
 TOPICS = [[f"{letter}{i}" for i in range(3)] for letter in "abcdefgh"]
 SETTINGS = """
@@ -89,7 +89,7 @@ def test_a_training_that_was_stopped_goes_on_bit_for_bit(
     short, text, tmp_path, monkeypatch
 ):
     run = PretrainingRun(tmp_path / "run")
-    made, calls = pretrainers._measurement, []
+    made, calls = mlm_pretrainer._measurement, []
 
     def interrupted(*arguments):
         measure = made(*arguments)
@@ -102,7 +102,7 @@ def test_a_training_that_was_stopped_goes_on_bit_for_bit(
 
         return interrupt
 
-    monkeypatch.setattr(pretrainers, "_measurement", interrupted)
+    monkeypatch.setattr(mlm_pretrainer, "_measurement", interrupted)
     with pytest.raises(KeyboardInterrupt):
         pretrain(configured(text, *SHORT), run)
     assert not run.encoder_directory.exists()
@@ -111,7 +111,7 @@ def test_a_training_that_was_stopped_goes_on_bit_for_bit(
         assert one.files == other.files
         for name in one.files:
             np.testing.assert_array_equal(one[name], other[name], name)
-    for column in ("step", "loss", *pretrainers.MEASURED):
+    for column in ("step", "loss", *mlm_pretrainer.MEASURED):
         rows = [[row[column] for row in history_of(r)] for r in (run, short)]
         assert rows[0] == rows[1]
     tensors = [read_tensors(r.encoder_directory)[1] for r in (run, short)]
@@ -168,7 +168,7 @@ def test_pretraining_goes_on_from_a_public_model(short, text, tmp_path):
     distribution = make_distribution(config.distribution)
 
     def weights():
-        loop, vocabulary = pretrainers._make_loop(config, run, False, distribution)
+        loop, vocabulary = mlm_pretrainer._make_loop(config, run, False, distribution)
         model = loop.task.learner.model
         weights = {v.path: np.array(v) for v in model.trainable_weights}
         return weights, vocabulary
@@ -240,7 +240,7 @@ class TwoBatches:
 
 def test_measurements_are_means_over_all_batches(rng):
     batches = TwoBatches(rng)
-    found = pretrainers._measurement(lambda inputs: inputs, batches)()
+    found = mlm_pretrainer._measurement(lambda inputs: inputs, batches)()
     losses = cross_entropies(batches.outputs["hidden"], batches.hidden)
     masked = losses[batches.hidden > 0].mean()
     pairs = cross_entropies(batches.outputs["is_random"], batches.is_random)[:3].mean()
@@ -253,14 +253,14 @@ def test_measurements_are_means_over_all_batches(rng):
         },
         rel=1e-5,
     )
-    assert tuple(found) == pretrainers.MEASURED
+    assert tuple(found) == mlm_pretrainer.MEASURED
 
 
 def test_the_loss_is_that_of_pieces_and_that_of_pairs(rng, text):
     batches = TwoBatches(rng)
     config = configured(text)
     model = build_pretraining_model(config.model, PieceSizes(9, 2, 3))
-    loss = pretrainers.pretraining_learner(model, config).loss
+    loss = mlm_pretrainer.pretraining_learner(model, config).loss
     targets = {
         "hidden": batches.hidden.astype("int32"),
         "is_random": batches.is_random.astype("int32"),

@@ -17,9 +17,9 @@ from qanet.models.pretrained import (
     safetensors_library,
     save_pretrained,
 )
-from qanet.pretraining.batches import MaskedBatches
-from qanet.pretraining.config import PretrainingConfig
-from qanet.pretraining.model import build_pretraining_model
+from qanet.pretraining.mlm_batches import MaskedBatches
+from qanet.pretraining.mlm_config import PretrainingConfig
+from qanet.pretraining.mlm_model import build_pretraining_model
 from qanet.pretraining.pairs import encode_documents
 from qanet.pretraining.run import PretrainingRun
 from qanet.pretraining.texts import Document, read_documents, split_held_out
