@@ -25,6 +25,9 @@ class Letters(Vocabulary):
         places = [i for i, character in enumerate(text) if not character.isspace()]
         return [text[i] for i in places], [(i, i + 1) for i in places]
 
+    def count(self, text, most=None):
+        return len(self.tokens(text)[0])
+
 
 def reader(scores, kind=Vocabulary, threshold=0.5, no_answer=None):
     """A reader that gives the tokens of `CONTEXT` these logits, as start and as end."""
@@ -72,6 +75,14 @@ def test_readers_of_other_tokens_are_averaged_on_those_of_the_first():
     said = probabilities(found)[:, 1:]
     np.testing.assert_allclose(said, [expected, expected], rtol=1e-5)
     assert found.no_answer == -np.inf
+
+
+def test_a_question_is_refused_that_is_too_long_for_one_of_them():
+    together = Ensemble([reader([0.0] * 4), reader([0.0] * 14, kind=Letters)])
+    together.check_questions([Example("1", QUESTION, CONTEXT, ())])
+    # One word, and too many letters.
+    with pytest.raises(UserError, match="question 2 has 1001 "):
+        together.check_questions([Example("2", "x" * 1001, CONTEXT, ())])
 
 
 def test_only_the_chosen_examples_are_read():

@@ -156,6 +156,18 @@ def test_no_changed_bit_of_an_archive_changes_its_arrays(tmp_path):
     assert 0 < read < 4 * len(content)
 
 
+class Unpickled:
+    def __reduce__(self):
+        return pytest.fail, ("was unpickled",)
+
+
+def test_objects_are_never_unpickled(tmp_path):
+    path = tmp_path / "arrays.npz"
+    np.savez(path, array=np.array([Unpickled()], dtype=object))
+    with pytest.raises(DamagedFile, match="pickle"):
+        read_arrays(path)
+
+
 @pytest.mark.parametrize(
     "text", ["", "one\r\ntwo\n", "Zoë 中 😀", "half a pair: \ud83d", "\ud83d\ude00"]
 )
