@@ -145,3 +145,36 @@ def test_one_run_is_no_ensemble(monkeypatch):
     assert type(load_readers(["1"])) is Reader
     both = load_readers(["1", "2"])
     assert [type(one) for one in (both, *both.readers)] == [Ensemble, Reader, Reader]
+
+
+def test_passages_compete_by_the_mean_of_the_readers_totals():
+    """So that a reader and itself are as sure between passages as it is alone."""
+    alone = reader([0.0] * 9)
+    passages = ["one", "two words"]
+    examples = [Example(str(i), QUESTION, text, ()) for i, text in enumerate(passages)]
+    features = build_features(examples)
+    one = alone.logits(examples, features)
+    both = Ensemble([alone, alone]).logits(examples, features)
+    for found, expected in zip(both, one, strict=True):
+        np.testing.assert_allclose(found.tokens, expected.tokens, atol=1e-4)
+
+
+def test_progress_tells_which_reader_reads(caplog):
+    examples = [Example("1", QUESTION, CONTEXT, ())]
+    labels = []
+
+    class Told(Reader):
+        def logits(self, examples, features, chosen=None, progress=None):
+            labels.append(progress)
+            return super().logits(examples, features, chosen)
+
+    one = reader([0.0] * 4)
+    told = Told(one.predict, one.vocabulary, one.config)
+    with caplog.at_level("INFO", "qanet"):
+        Ensemble([told, told]).logits(examples, build_features(examples))
+        assert not caplog.messages
+        Ensemble([told, told]).logits(
+            examples, build_features(examples), progress="reading"
+        )
+    assert caplog.messages == ["reader 1 of 2", "reader 2 of 2"]
+    assert labels == [None, None, "reading", "reading"]

@@ -1,8 +1,10 @@
 """Tests of qanet.files."""
 
 import csv
+import errno
 import gzip
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from qanet.errors import UserError
 from qanet.files import (
     DamagedFile,
     cache_directory,
+    decoded_lines,
     digest_of,
     held,
     pack_json,
@@ -271,3 +274,64 @@ def test_a_text_that_is_no_json():
     for text in ("", "{", b"\xff", "[" * 100_000):
         with pytest.raises(ValueError, match=r".+"):
             parse_json(text)
+
+
+def test_two_that_write_one_file_do_not_meet(tmp_path):
+    """As threads do, or processes of one number in two containers."""
+    path = tmp_path / "file"
+
+    def write(file):
+        write_file(path, lambda other: other.write(b"other"))
+        assert path.read_bytes() == b"other"
+        file.write(b"mine")
+
+    write_file(path, write)
+    assert path.read_bytes() == b"mine"
+    assert listing(tmp_path) == ["file"]
+
+
+def test_where_there_are_no_locks_nothing_is_held(tmp_path, monkeypatch):
+    fcntl = pytest.importorskip("fcntl")
+
+    def no_locks(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    with held(tmp_path), held(tmp_path):
+        pass
+    monkeypatch.setitem(sys.modules, "fcntl", None)  # Windows
+    with held(tmp_path), held(tmp_path):
+        pass
+
+
+def test_the_digest_tells_where_a_file_ends(tmp_path):
+    digests = set()
+    for one, other in ((b"ab", b"c"), (b"a", b"bc")):
+        (tmp_path / "one").write_bytes(one)
+        (tmp_path / "other").write_bytes(other)
+        digests.add(digest_of([tmp_path / "one", tmp_path / "other"]))
+    assert len(digests) == 2
+
+
+def test_a_gzip_file_that_is_damaged_inside(tmp_path):
+    path = tmp_path / "text.gz"
+    content = bytearray(gzip.compress(b"".join(b"%d\n" % i for i in range(1000))))
+    content[10] = 0x07  # A block of no known kind.
+    path.write_bytes(content)
+    with pytest.raises(UserError, match="not a whole gzip file"):
+        list(read_lines(path))
+
+
+def test_a_byte_order_mark_is_one_in_the_first_line_alone():
+    lines = ["\ufeffone\n".encode(), "\ufefftwo\n".encode()]
+    assert list(decoded_lines(lines, "text")) == ["one", "\ufefftwo"]
+
+
+def test_an_array_that_ends_before_its_file_is_damaged(tmp_path):
+    """Its checksum would never be looked at."""
+    path = tmp_path / "file.npz"
+    np.savez(path, a=np.arange(10_000))
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"(10000,)", b"(1000 ,)"))
+    with pytest.raises(DamagedFile, match="longer than its array"):
+        read_arrays(path)

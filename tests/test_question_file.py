@@ -193,3 +193,51 @@ def test_a_file_of_something_else_is_left_alone(tmp_path, content):
     with pytest.raises(UserError, match=r"out\.part: is no unfinished file"):
         rows_done(path)
     assert path.read_bytes() == content
+
+
+def test_a_row_that_is_too_large_is_a_part_of_its_own(monkeypatch):
+    monkeypatch.setattr(question_file, "CHARACTERS", 10)
+    row = Row(1, context="x" * 99)
+    assert list(parts_of([row])) == [[row]]
+
+
+def test_a_question_of_just_the_limit_is_answered():
+    vocabulary = SimpleNamespace(count=len, unit="letters")
+    reader = SimpleNamespace(
+        vocabulary=vocabulary,
+        limits=ReadingLimits(question=3),
+        answer_many=lambda pairs, top_k: [[] for _ in pairs],
+    )
+    rows = [Row(1, None, "who", "c"), Row(2, None, "whom", "c")]
+    good, bad = answer_rows(reader, rows, 1)
+    assert good == {"row": 1, "question": "who", "answers": []}
+    assert bad["error"] == "has a question of 4 letters; at most 3 are read"
+
+
+@pytest.mark.parametrize("end", [b"\n", b""])
+def test_a_line_of_just_the_limit_is_read(monkeypatch, end):
+    monkeypatch.setattr(question_file, "LONGEST", 80)
+    whole = b"x" * (80 - len(end)) + end
+    assert list(lines_of(io.BytesIO(whole), "rows")) == [whole]
+    assert list(lines_of(io.BytesIO(b"x" + whole), "rows")) == [None]
+
+
+@pytest.mark.parametrize("content", [b'{"row": 1}\n{"row": 1}\n', b'{"row": true}\n'])
+def test_a_file_of_other_rows_is_left_alone(tmp_path, content):
+    path = tmp_path / "out.part"
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=r"out\.part: is no unfinished file"):
+        rows_done(path)
+    assert path.read_bytes() == content
+
+
+def test_answers_are_on_disk_before_the_next_are_computed(tmp_path, monkeypatch):
+    path, synced = tmp_path / "out.part", []
+    monkeypatch.setattr("os.fsync", lambda number: synced.append(path.read_bytes()))
+    with path.open("ab") as file:
+        write_answers(file, [{"row": 1, "question": "Zoë?"}])
+        assert (
+            synced
+            == [path.read_bytes()]
+            == ['{"row": 1, "question": "Zoë?"}\n'.encode()]
+        )

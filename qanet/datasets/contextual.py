@@ -73,7 +73,8 @@ def _encoded(
     path = encoder.cache / f"contextual-{_content_hash(encoder, texts, spans)}.npy"
     try:
         return _open(path, shape)
-    except (OSError, ValueError):
+    # There is no such file, or it is damaged: nearly anything, from NumPy's parser.
+    except Exception:
         pass
     _check_room(encoder.cache, 2 * math.prod(shape))
     vectors = _told(encoder.encode(texts, spans), f"encoding {name}", len(texts))
@@ -101,11 +102,12 @@ def _open(path: Path, shape: tuple[int, ...]) -> np.ndarray:
     """The vectors of a file, which stay on disk until they are read.
 
     Raises:
-        OSError, ValueError: there is no such file, or it is damaged.
+        OSError: there is no such file.
+        Exception: it is damaged.
     """
     if not shape[0]:
         return np.zeros(shape, dtype=np.float16)
-    table = np.load(path, mmap_mode="r", allow_pickle=False)
+    table = np.lib.format.open_memmap(path, mode="r")
     if table.shape != shape or table.dtype != np.float16:
         raise ValueError("another file")
     return table

@@ -153,3 +153,25 @@ def test_without_the_library(monkeypatch):
     monkeypatch.setitem(sys.modules, "rapidfuzz", None)
     with pytest.raises(UserError, match=r"pip install 'qanet\[augment\]'"):
         require_matchers()
+
+
+@pytest.mark.parametrize(("between", "joined"), [("Bo Xu", True), ("Bo Xu Ohl", False)])
+def test_two_words_may_come_in_between(between, joined):
+    text = f"She is Marie {between} Curie, a chemist."
+    whole = f"Marie {between} Curie"
+    assert (found(find_by_edges, "Marie Curie", text) == whole) == joined
+
+
+def test_places_that_overlap_are_all_considered():
+    match = find_exact("very very", "very very very good", 0.3)
+    assert match.start == 5
+
+
+def test_bigrams_need_both_edges():
+    assert find_by_bigrams("tower quiz", "The tower fell.", 0.5) is None
+    assert find_by_bigrams("quiz tower", "The tower fell.", 0.5) is None
+
+
+@pytest.mark.parametrize(("position", "start"), [(0.0, 0), (0.4, 8), (1.0, 16)])
+def test_edges_take_the_nearest_of_equals(position, start):
+    assert find_by_edges("cats", "cat dog cat dog cat dog", position).start == start

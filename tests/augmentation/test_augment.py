@@ -6,7 +6,12 @@ from collections import Counter
 import pytest
 
 from qanet.augmentation.augment import augment, gather
-from qanet.augmentation.paraphrase import COUNTS, Paraphrase, Settings, passages
+from qanet.augmentation.paraphrase import (
+    COUNTS,
+    Paraphrase,
+    Settings,
+    passages,
+)
 from qanet.datasets.squad import Example, Span
 from qanet.errors import UserError
 
@@ -119,3 +124,9 @@ def test_without_the_library_nothing_is_translated(read, monkeypatch):
     with pytest.raises(UserError, match="rapidfuzz"):
         augment(read, forward, Words("back", {}), Settings())
     assert forward.batches == []
+
+
+def test_speed_is_in_sentences():
+    one = Paraphrase(counts=Counter(sentences=1))
+    assert gather([one] * 10, 2.0).sentences_per_second == 5.0
+    assert gather([], 2.0).edit_distance == 0.0

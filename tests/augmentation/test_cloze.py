@@ -206,3 +206,47 @@ def test_files_of_the_children_s_book_test_that_are_none(tmp_path, question, mes
         read_books(path)
     with pytest.raises(UserError, match="cannot be read"):
         read_books(tmp_path / "missing.txt")
+
+
+def test_a_letter_alone_is_no_name():
+    with pytest.raises(UserError, match="no passage has a name or a number"):
+        make_cloze(examples("There was X here. Then came X there."), seed=1)
+
+
+def test_a_word_that_stands_twice_in_its_sentence_leaves_two_gaps():
+    passage = "They saw Rome, for Rome is old. All was in Rome then."
+    texts = {q.example.question for q in make_cloze(examples(passage), seed=1)}
+    assert f"They saw {GAP}, for {GAP} is old." in texts
+
+
+def test_files_of_cnn_without_their_entities(tmp_path):
+    parts = CNN.split("\n\n")
+    path = tmp_path / "a.question"
+    path.write_text("\n\n".join(parts[:4]))
+    (question,) = read_cnn(tmp_path)
+    assert question.candidates == ("entity1", "entity12")
+    path.write_text("\n\n".join(parts[:3]))
+    with pytest.raises(UserError, match="must hold source, context"):
+        read_cnn(tmp_path)
+
+
+def test_an_answer_is_a_whole_token_and_may_have_blanks_around_it(tmp_path):
+    path = tmp_path / "books.txt"
+    part = book(f"{GAP} laughed .\ttre\t\tAnna|tre")
+    path.write_text(f"{part}\n\n" + book(f"{GAP} laughed .\tBo \t\tAnna|Bo"))
+    (question,) = read_books(path)
+    assert question.example.answers == (Span("Bo", 9),)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        book().replace("20 Anna", "20 Anna saw Bo .\n20 Anna"),
+        book(f"{GAP} laughed .\tBo\tAnna|Bo"),
+    ],
+)
+def test_questions_of_books_with_other_lines_or_fields(tmp_path, text):
+    path = tmp_path / "books.txt"
+    path.write_text(text)
+    with pytest.raises(UserError, match="question 1: must be 20 numbered"):
+        read_books(path)

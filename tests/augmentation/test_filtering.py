@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from qanet.augmentation import filtering
 from qanet.augmentation.filtering import agrees, answered
 from qanet.datasets.squad import Example, Span
 from qanet.decoding import Answer
@@ -71,3 +72,33 @@ def test_a_reader_that_cannot_say_no_answer_is_refused():
 
 def test_a_question_whose_answer_was_not_found_in_its_context_is_left_out():
     assert not agrees(asked("a"), said("Rome"), 0.5)
+
+
+def test_a_reader_that_cannot_say_no_answer_is_refused_for_one_question():
+    examples = [asked("a", "Rome"), asked("b", impossible=True)]
+    with pytest.raises(UserError, match=r"data\.no_answer"):
+        answered(Fixed({}), examples, 0.5)
+
+
+def test_questions_that_are_too_long_are_told_before_any_is_read():
+    class Refusing(Fixed):
+        def check_questions(self, examples):
+            raise UserError(f"{examples[-1].id} is too long")
+
+    with pytest.raises(UserError, match="b is too long"):
+        answered(Refusing({}), [asked("a", "Rome"), asked("b", "Rome")], 0.5)
+
+
+def test_the_threshold_decides_what_the_answer_is():
+    ranked = [said("", 0.45), said("Rome", 0.4)]
+    reader = Fixed({"a": ranked}, no_answer=True)
+    assert answered(reader, [asked("a", "Rome")], 0.5) == [asked("a", "Rome")]
+    reader.threshold = 0.4
+    assert answered(reader, [asked("a", "Rome")], 0.5) == []
+
+
+def test_questions_are_read_in_parts(monkeypatch):
+    monkeypatch.setattr(filtering, "PART", 2)
+    examples = [asked(str(i), "Rome") for i in range(5)]
+    reader = Fixed({example.id: [said("Rome")] for example in examples})
+    assert answered(reader, examples, 1.0) == examples

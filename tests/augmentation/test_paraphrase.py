@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from qanet.augmentation.paraphrase import (
     COUNTS,
+    Passage,
     Settings,
     choose,
     passages,
@@ -243,3 +244,67 @@ def test_other_processes_draw_the_same(hash_seed):
 
 def test_nothing_is_drawn_from_nothing():
     assert choose([], CONTEXT, 0, Settings(), "forward") is None
+
+
+@pytest.mark.parametrize("length", [10, 40])
+def test_a_paraphrase_may_be_half_or_twice_as_long(length):
+    asked = Example("1", "?", "It was once a towns.", (), "", True)
+    passage = Passage("It was once a towns.", (asked,), ((0, 20),))
+    result = rebuild(passage, ["a" * length], Settings())
+    assert result.counts["sentences_kept_length"] == 0
+    result = rebuild(passage, ["a" * (9 if length == 10 else 41)], Settings())
+    assert result.counts["sentences_kept_length"] == 1
+
+
+def test_a_paraphrase_may_do_without_a_script():
+    asked = Example("1", "?", "It is called Москва there.", (), "", True)
+    (passage,) = passages([asked])
+    result = rebuild(passage, ["Its name is Moscow there."], Settings())
+    assert result.counts["sentences_kept_script"] == 0
+    assert result.examples[0].context == "Its name is Moscow there."
+
+
+def test_an_answer_that_was_not_found_is_not_looked_for():
+    lost = Example("1", "?", CONTEXT, (Span("x", -1), Span("Bo", CONTEXT.index("Bo"))))
+    (passage,) = passages([lost])
+    result = rebuild(passage, SENTENCES, Settings())
+    assert [move.old.text for move in result.moved] == ["Bo"]
+
+
+def test_one_answer_word_for_word_makes_a_question_exact():
+    answers = ("Bo", "the red house")
+    spans = tuple(Span(text, CONTEXT.index(text)) for text in answers)
+    (passage,) = passages([Example("1", "?", CONTEXT, spans)])
+    new = [SENTENCES[0], "She sold the red houses to Bo."]
+    result = rebuild(passage, new, Settings())
+    assert len(result.examples[0].answers) == 2
+    assert result.counts["answers_exact"] == 1
+    assert result.counts["answers_close"] == 0
+
+
+def test_of_several_places_the_one_nearest_to_the_old_is_taken():
+    context = "Bo saw the cat, and the dog saw Bo."
+    (passage,) = passages([Example("1", "?", context, (Span("Bo", 32),))])
+    result = rebuild(passage, ["Bo sees the cat, and the dog sees Bo."], Settings())
+    (answer,) = result.examples[0].answers
+    assert answer.start == 34
+
+
+@pytest.mark.parametrize(("text", "start"), [("one.", 0), ("two.", 4)])
+def test_sentences_that_an_answer_only_touches_are_not_looked_at(text, start):
+    asked = Example("1", "?", "one.two.", (Span(text, start),))
+    passage = Passage("one.two.", (asked,), ((0, 4), (4, 8)))
+    (move,) = rebuild(passage, ["one.", "two."], Settings()).moved
+    assert move.before == text
+
+
+def test_nothing_alike_has_no_score():
+    passage = one_passage("Zoë")
+    new = ["It was built in 1842.", SENTENCES[1]]
+    (move,) = rebuild(passage, new, Settings(matching="bigrams")).moved
+    assert (move.new, move.score, move.exact) == (None, 0.0, False)
+
+
+def test_the_first_sentences_of_contexts_are_drawn_apart():
+    drawn = {choose("abcd", f"Text {i}.", 0, Settings(), "forward") for i in range(40)}
+    assert drawn == set("abcd")

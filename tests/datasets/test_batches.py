@@ -9,7 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_examples import data_config, example, features_of, planned, text, windows_of
 
-from qanet.datasets.batches import BatchMaker, training_batches, training_dataset
+from qanet.datasets.batches import (
+    BatchMaker,
+    reading_maker,
+    training_batches,
+    training_dataset,
+)
+from qanet.datasets.contextual import ContextualVectors
 from qanet.datasets.features import build_features
 from qanet.datasets.plans import NO_ITEM, PlannedBatch
 from qanet.datasets.soft_targets import TeacherTargets
@@ -245,3 +251,56 @@ def test_the_end_of_the_data_waits_for_no_tuning(training):
     """A thread of tf.data would hold it up for as long as a minute."""
     maker, plan = training
     assert not training_dataset(maker, plan).options().autotune.enabled
+
+
+def test_contextual_vectors_are_cut_and_padded_as_the_words_are():
+    features = build_features([example(5, None, 2), example(3, None, 4, number=1)])
+    # Each vector tells its text and its token.
+    context = np.arange(8, dtype="float16").reshape(8, 1, 1) / 4 + 1
+    question = np.arange(6, dtype="float16").reshape(6, 1, 1) / 4 + 100
+    windows = Windows(np.array([0, 1]), np.array([2, 0]), np.array([3, 3]))
+    maker = BatchMaker(
+        *(features, vocabulary().table(features.words), windows),
+        contextual=ContextualVectors(context, question),
+    )
+    inputs = maker.inputs(PlannedBatch(np.array([1, 0, NO_ITEM]), 4, 3))
+    assert inputs["context_contextual"].dtype == np.float16
+    assert inputs["context_contextual"][..., 0, 0].tolist() == [
+        [2.25, 2.5, 2.75, 0],
+        [1.5, 1.75, 2, 0],
+        [0, 0, 0, 0],
+    ]
+    assert inputs["question_contextual"][..., 0, 0].tolist() == [
+        [100.5, 100.75, 101],
+        [100, 100.25, 0],
+        [0, 0, 0],
+    ]
+
+
+def test_a_reader_is_given_its_encoders_contextual_vectors():
+    class Ones:
+        layers, width, key, cache = 1, 1, "ones", None
+
+        def encode(self, texts, spans):
+            return (np.ones((len(places), 1, 1), "float16") for places in spans)
+
+    examples = [example(3, None, 2)]
+    vocabulary_ = vocabulary()
+    object.__setattr__(vocabulary_, "contextual", Ones())
+    features = build_features(examples)
+    maker = reading_maker(examples, features, vocabulary_, windows_of(3))
+    inputs = maker.inputs(PlannedBatch(np.array([0]), 4, 3))
+    assert inputs["context_contextual"].sum() == 3
+    assert inputs["question_contextual"].sum() == 2
+
+
+def test_tf_data_delivers_batches_of_several_sizes():
+    """As those of about equally many tokens are."""
+    features = build_features([example(3, (0, 1), 2, i) for i in range(5)])
+    maker = BatchMaker(
+        features, vocabulary().table(features.words), windows_of(*[3] * 5)
+    )
+    plan = [PlannedBatch(np.arange(3), 3, 2), PlannedBatch(np.array([3, 4]), 3, 2)]
+    dataset = training_dataset(maker, plan)
+    sizes = [len(inputs["context_words"]) for inputs, _ in dataset.as_numpy_iterator()]
+    assert sizes == [3, 2]

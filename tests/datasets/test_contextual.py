@@ -122,3 +122,32 @@ def test_a_disk_without_room_is_told_before_anything_is_encoded(tmp_path, monkey
     with pytest.raises(UserError, match="make room, or set XDG_CACHE_HOME"):
         vectors_of(encoder)
     assert not encoder.texts
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"PK\x03\x04",
+        b"\x93NUMPY\x01\x00\x10\x00{'descr': '<f2',",
+        b"\x93NUMPY",
+    ],
+)
+def test_a_cache_of_something_else_is_made_anew(tmp_path, content):
+    vectors_of(Counting(tmp_path))
+    for path in tmp_path.iterdir():
+        path.write_bytes(content)
+    again = Counting(tmp_path)
+    found = vectors_of(again)
+    assert again.texts
+    np.testing.assert_array_equal(found.context, vectors_of(Counting()).context)
+
+
+def test_an_archive_in_place_of_the_cache(tmp_path):
+    vectors_of(Counting(tmp_path))
+    for path in tmp_path.iterdir():
+        with path.open("wb") as file:
+            np.savez(file, np.zeros(3))
+    again = Counting(tmp_path)
+    vectors_of(again)
+    assert again.texts

@@ -8,8 +8,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from qanet.datasets.features import build_features, cached_features, join_features
+from qanet.datasets.features import (
+    build_features,
+    cached_features,
+    from_arrays,
+    join_features,
+    to_arrays,
+)
 from qanet.datasets.squad import Example, Span
+from qanet.files import pack_json
 from qanet.text.tokenizer import token_spans, tokenize
 
 # Letters, a mark, CJK, symbols, an invisible separator, half a surrogate pair.
@@ -326,3 +333,59 @@ def test_impossible_examples_are_told_from_answers_that_were_not_found():
     assert features.starts.tolist() == [1, -1, -1]
     joined = join_features([features, features])
     assert joined.impossible.tolist() == [False, True, False] * 2
+
+
+def letters(text):
+    return [*text], [(i, i + 1) for i in range(len(text))]
+
+
+def test_another_way_of_splitting_has_other_features(tmp_path):
+    cached_features(EXAMPLES, tmp_path)
+    features, cached = cached_features(EXAMPLES, tmp_path, letters, key="letters")
+    assert not cached
+    assert_same(features, build_features(EXAMPLES, letters))
+    assert cached_features(EXAMPLES, tmp_path, letters, key="letters")[1]
+
+
+@pytest.fixture
+def arrays():
+    return to_arrays(build_features(EXAMPLES))
+
+
+def test_features_without_spans_are_features(arrays):
+    """A packed data set leaves them out."""
+    found = from_arrays(arrays | {"context_spans": np.zeros((0, 2), "int32")})
+    assert len(found) == len(EXAMPLES)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("words", lambda words: pack_json([1] * 99)),
+        ("words", lambda words: words[:0]),
+        ("context_splits", lambda splits: splits[::-1]),
+        ("context_splits", lambda splits: np.array([1, *splits[1:]])),
+        ("context_splits", lambda splits: np.array([0, 99, splits[-1]])),
+        ("question_splits", lambda splits: splits[:-1]),
+        ("context_words", lambda words: -words),
+        ("context_words", lambda words: words + 99),
+        ("context_of", lambda numbers: numbers[:1]),
+        ("context_of", lambda numbers: numbers - 1),
+        ("context_of", lambda numbers: numbers + 1),
+        ("starts", lambda starts: starts * 0 - 1),
+        ("ends", lambda ends: ends * 0 + 99),
+        ("ends", lambda ends: ends * 0 - 1),
+        ("impossible", lambda flags: flags.astype("int8")),
+        ("starts", lambda starts: starts.astype("float32")),
+    ],
+)
+def test_arrays_that_do_not_go_together(arrays, name, change):
+    with pytest.raises(ValueError, match=r".+"):
+        from_arrays(arrays | {name: change(arrays[name])})
+
+
+def test_an_answer_ends_in_its_context():
+    arrays = to_arrays(build_features([question(("slept.", 43))]))
+    assert from_arrays(arrays).ends.tolist() == from_arrays(arrays).context_lengths - 1
+    with pytest.raises(ValueError, match="do not go together"):
+        from_arrays(arrays | {"ends": arrays["ends"] + 1})

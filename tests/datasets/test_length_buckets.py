@@ -68,3 +68,25 @@ def test_replicas_share_every_batch():
     assert {len(batch.items) for batch in buckets.plan(30, replicas=3)} == {6}
     with pytest.raises(UserError, match=r"batch_tokens=30: .* each of 4 replicas"):
         buckets.plan(30, replicas=4)
+
+
+def test_no_item_is_left_behind_while_others_have_their_turns():
+    # Each epoch fills a batch and leaves one more item over.
+    buckets = LengthBuckets(np.full(33, 3), (4,), 4 * 32, seed=0)
+    turns = Counter(items_of(buckets.plan(31)))
+    assert sum(turns.values()) == 31 * 32
+    assert set(turns.values()) == {30, 31}
+
+
+def test_the_buckets_take_turns():
+    plan = made([3] * 80 + [7] * 40).plan(40)
+    lengths = [batch.context_length for batch in plan]
+    assert Counter(lengths) == {4: 20, 8: 20}
+    for half in (lengths[:20], lengths[20:]):
+        assert 4 <= half.count(4) <= 16
+
+
+def test_epochs_have_other_batches_and_not_only_another_order():
+    plan = made([2] * 40).plan(30)
+    batches = [frozenset(batch.items.tolist()) for batch in plan]
+    assert len(set(batches)) == len(batches)

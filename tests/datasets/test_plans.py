@@ -362,3 +362,26 @@ def test_long_questions_are_read_by_few_at_a_time(any_shape):
         plan = plan_reading(windows, questions, config, 40, WINDOW)
     assert len(plan) >= 5
     assert max(map(pairs_of, plan)) <= READING_PAIRS
+
+
+def test_the_share_of_the_others_is_rounded():
+    # 5 / 3 are 1.67.
+    for epoch in epochs_of({ORIGINAL: 5, "fr": 50}, mixed_config(original=3, fr=1), 4):
+        assert set(range(5)) <= set(epoch.tolist())
+        assert len(set(epoch.tolist())) == 7
+
+
+def test_a_set_without_items_of_a_packed_data_set_is_named_by_its_file():
+    config = data_config(4, 12, packed="packed.npz", mix={ORIGINAL: 1})
+    with pytest.raises(UserError, match=r"^packed\.npz: original has no answer"):
+        plan_training(windows_of(), {ORIGINAL: 0}, config, 1, 1, 0)
+
+
+def test_a_batch_may_have_just_as_many_pairs_as_there_may_be():
+    plan = plan_reading_any_shape(windows_of(1000, 1000), np.array([0, 0]), 9)
+    assert [batch.items.tolist() for batch in plan] == [[0, 1]]
+
+
+def test_windows_that_are_read_together_are_about_equally_long():
+    plan = plan_reading_any_shape(windows_of(100, 125, 126), np.array([1] * 3), 9)
+    assert [batch.items.tolist() for batch in plan] == [[0, 1], [2]]

@@ -8,15 +8,20 @@ from made_examples import example
 
 from qanet.datasets.features import build_features
 from qanet.datasets.soft_targets import (
+    TeacherTargets,
     aligned,
+    check_teacher,
+    fingerprint,
     join_targets,
     load_targets,
     made_targets,
     save_targets,
 )
+from qanet.datasets.squad import Example
 from qanet.decoding import ContextLogits
 from qanet.errors import UserError
 from qanet.projection import probabilities
+from qanet.text.tokenizer import words_of
 
 NAMES = ("teacher.npz", "train.json")
 EXAMPLES = [example(n, (0, 0), number=i) for i, n in enumerate((5, 1, 7))]
@@ -185,3 +190,78 @@ def test_a_file_that_cannot_be_read(tmp_path):
     (tmp_path / "t.npz").write_bytes(b"no archive")
     with pytest.raises(UserError, match=r"t\.npz: damaged"):
         load_targets(tmp_path / "t.npz")
+
+
+def test_fingerprints_tell_the_fields_apart_and_take_any_text():
+    one = Example("1", "2 who?", "\ud83d", ())
+    other = Example("12", " who?", "\ud83d", ())
+    assert fingerprint(one) != fingerprint(other)
+
+
+def test_tokens_that_the_teacher_never_starts_at_are_impossible():
+    """A word's inner letters get nothing, without a warning."""
+    targets = targets_of(EXAMPLES, split=words_of)
+    taught = aligned(
+        targets, EXAMPLES, build_features(EXAMPLES, letters), False, 3, NAMES
+    )
+    starts, ends = rows(taught, 3)[0]
+    # "The": a start at its first letter, an end at its last.
+    assert np.isfinite(starts[:3]).tolist() == [True, False, False]
+    assert np.isfinite(ends[:3]).tolist() == [False, False, True]
+
+
+def test_a_teacher_that_knows_no_answer_of_some_questions_alone_is_refused():
+    features, logits = said_of(EXAMPLES, letters, knows_none=True)
+    logits[1] = logits[1]._replace(no_answer=-np.inf)
+    targets = made_targets(EXAMPLES, features, logits, "d")
+    with pytest.raises(UserError, match=r"teacher.npz: .*data\.no_answer"):
+        aligned(targets, EXAMPLES, features, True, 3, NAMES)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"format": np.float64("inf")},
+        {"context_splits": np.array([0, 3, 1]), "spans": np.zeros((1, 2), "int32")},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_a_file_of_numbers_that_do_not_fit(tmp_path, changes):
+    path = tmp_path / "t.npz"
+    save_targets(path, targets_of([example(1, (0, 0))]))
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files} | changes
+    np.savez(path, **arrays)
+    with pytest.raises(UserError, match="python -m qanet teach"):
+        load_targets(path)
+
+
+FEATURES = build_features([example(2, (0, 0)), example(3, (0, 0), number=1)])
+
+
+def teacher(values=None, splits=(0, 3, 3), none_first=True):
+    values = np.zeros((2, splits[-1]), "float16") if values is None else values
+    return TeacherTargets(values, np.array(splits), none_first)
+
+
+@pytest.mark.parametrize(
+    ("splits", "none_first"),
+    [((0, 3, 7), True), ((0, 3, 3), True), ((0, 2, 5), False), ((0, 0, 3), False)],
+)
+def test_a_teacher_of_these_examples(splits, none_first):
+    check_teacher(teacher(None, splits, none_first), FEATURES)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"values": np.full((2, 3), np.nan, "float16")},
+        {"splits": (1, 4, 4)},
+        {"splits": (0, 2, 5)},
+        {"splits": (0, 3, 7), "none_first": False},
+        {"splits": (0, 3)},
+    ],
+)
+def test_a_teacher_of_something_else(changes):
+    with pytest.raises(ValueError, match="teacher"):
+        check_teacher(teacher(**changes), FEATURES)

@@ -304,3 +304,33 @@ def test_squad_2_by_name(tfds, tmp_path, monkeypatch):
         ("n2", True),
     ]
     assert file.counts["impossible"] == 1
+
+
+def test_a_directory_of_that_name_is_no_file(tmp_path, monkeypatch):
+    (tmp_path / "sample").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert load_examples("sample", "dev").counts["questions"] == 324
+
+
+def test_paragraphs_come_in_the_order_of_their_texts(served):
+    paragraphs = [
+        {"context": f"{text} is.", "qas": [qa(text, "Which?", (text, 0))]}
+        for text in "gcaebdf"
+    ]
+    document = {"data": [{"title": "Letters", "paragraphs": paragraphs}]}
+    served["train"].write_text(json.dumps(document), encoding="utf-8")
+    examples = load_examples("squad", "train").examples
+    assert [example.id for example in examples] == list("abcdefg")
+
+
+def test_the_server_is_asked_for_a_head_alone_and_not_for_ever(served, monkeypatch):
+    asked = []
+
+    def answer(request, timeout=None):
+        asked.append((request.get_method(), request.full_url, timeout))
+        return io.BytesIO()
+
+    monkeypatch.setattr("urllib.request.urlopen", answer)
+    load_examples("squad", "dev")
+    url = "https://rajpurkar.github.io/SQuAD-explorer/dataset/dev-v1.1.json"
+    assert asked == [("HEAD", url, 10)]

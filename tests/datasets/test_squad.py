@@ -434,3 +434,17 @@ def test_writing_where_there_can_be_no_directory(tmp_path):
 
     with pytest.raises(UserError, match="cannot be written"):
         write_squad(tmp_path / "file" / "squad.json", [example("1", "A", "x")])
+
+
+def test_articles_and_paragraphs_are_counted(read):
+    first, second = document(entry()), document(entry(id="q2"))
+    first["data"][0]["paragraphs"] += document(entry(id="q3"))["data"][0]["paragraphs"]
+    file = read({"data": first["data"] + second["data"]})
+    assert file.counts == counts(articles=2, paragraphs=3, questions=3, answers=3)
+
+
+def test_a_file_of_just_the_largest_size_is_read(tmp_path, monkeypatch):
+    path = tmp_path / "squad.json"
+    path.write_text(json.dumps(document()), encoding="utf-8")
+    monkeypatch.setattr(squad, "MAX_FILE_BYTES", path.stat().st_size)
+    assert len(read_squad(path).examples) == 1

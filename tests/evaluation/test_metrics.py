@@ -263,3 +263,26 @@ def test_malformed_predictions(tmp_path, content, problem):
 def test_missing_predictions(tmp_path):
     with pytest.raises(UserError, match=r"none\.json: cannot be read"):
         read_predictions(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "normalized"),
+    [
+        # No letter, of whatever script, ends a word before an article.
+        ("María", "maría"),
+        # In lower case, not folded.
+        ("Straße", "straße"),
+    ],
+)
+def test_normalize_answer_beyond_ascii(text, normalized):
+    assert normalize_answer(text) == normalized
+
+
+def test_a_prediction_that_is_not_empty_loses_at_the_best_threshold():
+    """Even where nothing is left of it: so does the official script."""
+    scores = squad_v2(
+        [example("1"), example("2", "blue")],
+        {"1": "the", "2": "blue"},
+        {"1": 0.1, "2": 0.2},
+    )
+    assert (scores["best_exact"], scores["best_exact_thresh"]) == (50.0, 0.0)

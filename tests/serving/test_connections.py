@@ -14,7 +14,7 @@ from made_apps import Ready, app_of
 from starlette.responses import JSONResponse
 
 from qanet.serving.batching import Batcher
-from qanet.serving.connections import Connection
+from qanet.serving.connections import Connection, make_server
 from qanet.serving.limits import Gate, Limits
 
 ASKED = json.dumps({"questions": ["Who?"], "passages": ["Anna Kov in Rome."]})
@@ -329,3 +329,37 @@ def test_a_body_that_is_none_gets_one_answer(serving, connect, caplog, asked):
     assert answered.startswith(b"HTTP/1.1 400")
     assert answered.count(b"HTTP/1.1") == 1
     assert not [record for record in caplog.records if record.exc_info]
+
+
+def test_an_answer_that_was_taken_is_not_waited_for_any_more(
+    serving, connect, monkeypatch
+):
+    """Or the next request of its connection would be dropped while it is worked on."""
+    cancelled = []
+
+    class Noting(Connection):
+        def resume_writing(self):
+            super().resume_writing()
+            cancelled.append(self._taking.cancelled())
+
+    large = 50_000_000
+
+    async def talkative(scope, receive, send):
+        if scope["type"] == "http":
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": bytes(large)})
+
+    asked = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    monkeypatch.setattr("qanet.serving.connections.Connection", Noting)
+    with (
+        serving(talkative) as (place, _),
+        connect(place, asked).makefile("rb") as answer,
+    ):
+        assert len(answer.read()) > large
+    assert cancelled
+    assert all(cancelled)
+
+
+def test_a_server_that_is_told_to_stop_gives_its_requests_their_time():
+    server = make_server(None, logging.WARNING)
+    assert server.config.timeout_graceful_shutdown >= Limits().seconds

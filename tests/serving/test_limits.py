@@ -104,3 +104,81 @@ def test_a_server_that_is_stopped_stops_what_is_behind_the_gate():
 
     assert asyncio.run(main()) == (True, 0)
     assert len(ended) == 1
+
+
+def test_a_question_may_cost_just_the_limit():
+    pieces = WordPieces([*SPECIAL, "a", "##a"])
+    question = Question(questions=["a", "aa"], passages=["a" * 99, "a a"])
+    assert sum(check_limits(question, Limits(tokens=208), pieces)) == 208
+
+
+def through_gate(limits, *parts, disconnects=False):
+    """What an application gets of a body, and what is sent to the client."""
+    got, sent = [], []
+
+    async def app(scope, receive, send):
+        got.append((await receive())["body"])
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        # By now the client may be gone.
+        for _ in range(9):
+            await asyncio.sleep(0)
+        await send({"type": "http.response.body", "body": b"answer"})
+
+    async def main():
+        messages = asyncio.Queue()
+        for i, part in enumerate(parts):
+            more = i + 1 < len(parts)
+            messages.put_nowait(
+                {"type": "http.request", "body": part, "more_body": more}
+            )
+
+        async def send(message):
+            sent.append(message)
+            if disconnects and message["type"] == "http.response.start":
+                messages.put_nowait({"type": "http.disconnect"})
+
+        scope = {"type": "http", "method": "POST", "headers": []}
+        gate = Gate(app, limits)
+        await gate(scope, messages.get, send)
+        return gate.pending
+
+    assert asyncio.run(main()) == 0
+    return got, sent
+
+
+def test_a_body_may_have_just_as_many_bytes_as_there_may_be():
+    got, sent = through_gate(Limits(body_bytes=4), b"ab", b"cd")
+    assert got == [b"abcd"]
+    assert sent[0]["status"] == 200
+    got, sent = through_gate(Limits(body_bytes=3), b"ab", b"cd")
+    assert got == []
+    assert sent[0]["status"] == 413
+
+
+def test_an_answer_that_has_begun_is_not_cut_off():
+    _, sent = through_gate(Limits(), b"a", disconnects=True)
+    assert [message.get("body") for message in sent] == [None, b"answer"]
+
+
+def test_a_body_that_does_not_come_ends_its_connection():
+    sent = []
+
+    async def main():
+        async def send(message):
+            sent.append(message)
+
+        async def never():
+            await asyncio.Event().wait()
+
+        scope = {"type": "http", "method": "POST", "headers": []}
+        await Gate(None, Limits(body_seconds=0.01))(scope, never, send)
+
+    asyncio.run(main())
+    assert sent[0]["status"] == 408
+    assert (b"connection", b"close") in sent[0]["headers"]
+
+
+@pytest.mark.parametrize("field", ["top_k", "max_answer_tokens"])
+def test_none_at_all_cannot_be_asked_for(field):
+    with pytest.raises(ValidationError, match="greater than or equal to 1"):
+        Question(questions=["a"], passages=["a"], **{field: 0})

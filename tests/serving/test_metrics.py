@@ -8,6 +8,7 @@ from made_apps import Ready, app_of, app_of_many
 from prometheus_client.parser import text_string_to_metric_families
 
 from qanet.serving.limits import Limits
+from qanet.serving.metrics import Metrics
 from qanet.serving.served import Loaded
 
 ASKED = {"questions": ["Who?"], "passages": ["Anna Kov in Rome."]}
@@ -96,3 +97,11 @@ def test_applications_count_apart():
         one.post(ANSWER, json=ASKED)
         assert ("qanet_requests_total", ANSWER) in told(one)
         assert ("qanet_requests_total", ANSWER) not in told(other)
+
+
+def test_a_refusal_is_no_answer():
+    metrics = Metrics()
+    metrics.count_answer("/a", 400, 1.0)
+    text = metrics.text().decode()
+    assert 'qanet_refusals_total{code="bad_request",path="/a"} 1.0' in text
+    assert 'qanet_answer_seconds_count{path="/a"}' not in text

@@ -182,3 +182,14 @@ def test_one_encoder_serves_several_threads(encoder, monkeypatch):
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(read, range(4)))
+
+
+def test_what_is_made_of_infinite_scales_is_no_warning():
+    table = FoldedTable(np.zeros((1, 2), np.int8), np.full((1, 1), np.inf, np.float16))
+    assert np.isnan(table.look_up(np.array([0]))).all()
+
+
+def test_a_table_of_more_words_is_refused(tmp_path):
+    FoldedTable.of(np.ones((5, 3)), 8).save(tmp_path)
+    with pytest.raises(UserError, match="one row for each word"):
+        FoldedTable.load(tmp_path, 4)

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import sys
 import unicodedata
 
 import numpy as np
@@ -144,3 +145,41 @@ def test_a_missing_or_unreadable_file(tmp_path):
 def test_fields_of_something_else(fields):
     with pytest.raises(ValueError, match="pieces"):
         WordPieces.from_fields(fields, None)
+
+
+def test_each_letter_of_the_texts_has_a_piece():
+    alphabet = "abcdefghijklmnopqrstuvwxyz"
+    made = WordPieces.train([" ".join(alphabet)], 100)
+    assert set(alphabet) < set(made.pieces)
+    assert {f"##{letter}" for letter in alphabet} < set(made.pieces)
+
+
+def test_accents_that_have_pieces_stand_for_themselves():
+    cased = WordPieces([*SPECIAL, "Zoe", "##\u0308"])
+    assert split("Zoe\u0308", cased) == [("Zoe", "Zoe"), ("##\u0308", "\u0308")]
+
+
+def test_a_token_of_another_vocabulary_is_unknown():
+    assert LOWER.table(["", "zzz"])["pieces"].tolist() == [0, LOWER.number_of[UNKNOWN]]
+
+
+def test_a_file_with_windows_line_ends(tmp_path):
+    text = "\r\n".join([*SPECIAL, "zoe", ""])
+    (tmp_path / "vocab.txt").write_bytes(text.encode())
+    assert WordPieces.load(tmp_path).pieces == [*SPECIAL, "zoe"]
+
+
+def test_words_of_more_than_a_hundred_letters_are_unknown():
+    vocabulary = WordPieces([*SPECIAL, "a", "##a"])
+    assert vocabulary.tokens("a" * 100)[0] == ["a"] + ["##a"] * 99
+    assert vocabulary.tokens("a" * 101)[0] == [UNKNOWN]
+
+
+def test_half_a_surrogate_pair_does_not_keep_a_vocabulary_from_being_made():
+    assert "cat" in WordPieces.train(["the \ud800 cat"] * 3, 40).pieces
+
+
+def test_without_the_library(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    with pytest.raises(UserError, match=r"pip install 'qanet\[bert\]'"):
+        WordPieces([*SPECIAL]).tokens("a")

@@ -47,3 +47,11 @@ def test_without_the_library(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentencex", None)
     with pytest.raises(UserError, match="pip install sentencex"):
         sentence_spans("A sentence.")
+
+
+def test_a_paragraph_ends_a_sentence():
+    assert sentences("A heading\n\nHe said so.") == ["A heading", "He said so."]
+
+
+def test_a_line_separator_is_white_space_to_the_library_too():
+    assert sentences("B\u2028.") == ["B\u2028."]

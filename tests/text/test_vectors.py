@@ -316,3 +316,21 @@ class TestCache:
         assert record.levelname == "WARNING"
         assert f"{path}/" in record.message
         assert "cannot be written" in record.message
+
+
+def test_a_word_with_blanks_behind_a_header(tmp_path):
+    path = write(tmp_path, "2 2\n. . 1 2\nb 3 4\n")
+    assert rows(read_vectors(path, [". .", "b"])) == {". .": [1, 2], "b": [3, 4]}
+
+
+@pytest.mark.parametrize(("old", "new"), [("the 0.5", "the 0.7"), ("7 8 9", "7 8 5")])
+def test_changed_content_of_a_large_file_is_read_anew(tmp_path, monkeypatch, old, new):
+    """Its head and its tail are looked at."""
+    monkeypatch.setattr(vectors_module, "_MEBIBYTE", 8)
+    path = write(tmp_path, GLOVE)
+    first = load_vectors(path, ["the", ","], 0, tmp_path / "cache")
+    before = path.stat()
+    path.write_text(GLOVE.replace(old, new))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    second = load_vectors(path, ["the", ","], 0, tmp_path / "cache")
+    assert (first.table != second.table).sum() == 1

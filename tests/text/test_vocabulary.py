@@ -11,8 +11,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qanet.errors import UserError
+from qanet.text.settings import VocabularyConfig
 from qanet.text.vectors import WordVectors
-from qanet.text.vocabulary import VECTORS_FILE, WORDS_FILE, Vocabulary, VocabularyConfig
+from qanet.text.vocabulary import (
+    CONTEXTUAL_DIRECTORY,
+    RESERVED,
+    VECTORS_FILE,
+    WORDS_FILE,
+    Vocabulary,
+)
 
 # Lone surrogates too. The tokenizer cannot give "<unknown>": its "<" stands alone.
 WORDS = st.text(st.characters(), min_size=1).filter(lambda word: word != "<unknown>")
@@ -264,3 +271,25 @@ def test_an_archive_in_place_of_the_vectors(tmp_path, given_vectors):
         np.savez(file, np.zeros((5, 2), np.float16))
     with pytest.raises(UserError, match=VECTORS_FILE):
         Vocabulary.load(tmp_path)
+
+
+def test_lower_case_of_characters():
+    vocabulary = Vocabulary([*RESERVED], [*RESERVED, "a", "A", "Z", "é"], 4)
+    # There is no "z".
+    assert vocabulary.lowercase == (0, 1, 2, 2, 4, 5)
+
+
+def test_words_alone_are_loaded_without_the_vectors(tmp_path, given_vectors):
+    given_vectors.save_words(tmp_path)
+    loaded = Vocabulary.load_words(tmp_path)
+    assert loaded.words == given_vectors.words
+    assert loaded.vectors is None
+
+
+def test_the_language_model_is_saved_beside_the_words(tmp_path):
+    class Model:
+        def save(self, directory):
+            directory.mkdir()
+
+    Vocabulary([*RESERVED], [*RESERVED], 4, contextual=Model()).save(tmp_path)
+    assert (tmp_path / CONTEXTUAL_DIRECTORY).is_dir()

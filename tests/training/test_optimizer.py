@@ -109,3 +109,22 @@ def test_weights_decay_under_adamw_and_biases_do_not():
     found = learner.model.get_weights()
     np.testing.assert_allclose(found[0], (1 - 0.1 * 0.5) * kernel, rtol=1e-5)
     np.testing.assert_array_equal(found[1], bias)
+
+
+def test_cosine_behind_a_warm_up_that_takes_all_steps():
+    actual = rates(
+        4, warmup="linear", warmup_steps=3, steps=3, decay="cosine", learning_rate=0.3
+    )
+    np.testing.assert_allclose(actual[:3], [0.1, 0.2, 0.3], rtol=1e-6)
+    assert np.isfinite(actual).all()
+
+
+def test_no_rate_is_below_zero():
+    for decay in ("trapezoid", "linear", "cosine"):
+        settings = {"warmup_steps": 2, "steps": 8, "decay": decay}
+        assert rates(12, **settings)[8:] == [0.0] * 4, decay
+
+
+def test_the_schedule_is_stored_with_its_settings():
+    config = TrainingConfig(warmup_steps=7)
+    assert LearningRate(config).get_config() == {"config": config.model_dump()}
