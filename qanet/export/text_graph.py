@@ -194,7 +194,9 @@ def _is_text(word: str) -> bool:
     return True
 
 
-def _table(keys, values, no_key: bytes | int, default: int):
+def _table(
+    keys, values, no_key: bytes | int, default: int
+) -> tf.lookup.StaticHashTable:
     """A table of numbers. TensorFlow refuses one without keys, so it has `no_key`."""
     kind = tf.string if isinstance(no_key, bytes) else tf.int64
     return tf.lookup.StaticHashTable(

@@ -6,12 +6,7 @@ from collections import Counter
 import pytest
 
 from qanet.augmentation.augment import augment, gather
-from qanet.augmentation.paraphrase import (
-    COUNTS,
-    Paraphrase,
-    Settings,
-    passages,
-)
+from qanet.augmentation.paraphrase import COUNTS, Paraphrase, Settings, passages
 from qanet.datasets.squad import Example, Span
 from qanet.errors import UserError
 

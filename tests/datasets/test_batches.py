@@ -1,6 +1,7 @@
 """Tests of qanet.datasets.batches."""
 
 from collections import Counter
+from dataclasses import replace
 
 import keras
 import numpy as np
@@ -285,10 +286,9 @@ def test_a_reader_is_given_its_encoders_contextual_vectors():
             return (np.ones((len(places), 1, 1), "float16") for places in spans)
 
     examples = [example(3, None, 2)]
-    vocabulary_ = vocabulary()
-    object.__setattr__(vocabulary_, "contextual", Ones())
+    contextual = replace(vocabulary(), contextual=Ones())
     features = build_features(examples)
-    maker = reading_maker(examples, features, vocabulary_, windows_of(3))
+    maker = reading_maker(examples, features, contextual, windows_of(3))
     inputs = maker.inputs(PlannedBatch(np.array([0]), 4, 3))
     assert inputs["context_contextual"].sum() == 3
     assert inputs["question_contextual"].sum() == 2

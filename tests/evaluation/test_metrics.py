@@ -51,6 +51,10 @@ def example(identifier, *golds):
         ("the", ""),
         ("", ""),
         ("?!", ""),
+        # No letter, of whatever script, ends a word before an article.
+        ("María", "maría"),
+        # In lower case, not folded.
+        ("Straße", "straße"),
     ],
 )
 def test_normalize_answer(text, normalized):
@@ -263,19 +267,6 @@ def test_malformed_predictions(tmp_path, content, problem):
 def test_missing_predictions(tmp_path):
     with pytest.raises(UserError, match=r"none\.json: cannot be read"):
         read_predictions(tmp_path / "none.json")
-
-
-@pytest.mark.parametrize(
-    ("text", "normalized"),
-    [
-        # No letter, of whatever script, ends a word before an article.
-        ("María", "maría"),
-        # In lower case, not folded.
-        ("Straße", "straße"),
-    ],
-)
-def test_normalize_answer_beyond_ascii(text, normalized):
-    assert normalize_answer(text) == normalized
 
 
 def test_a_prediction_that_is_not_empty_loses_at_the_best_threshold():

@@ -82,6 +82,8 @@ def data_sets(draw):
         ("Is it somewhat whole?", "other"),
         ("Whatever", "other"),
         ("¿?", "other"),
+        # At the end.
+        *(("It was built by whom", "who"), ("why", "why"), ("It was built how", "how")),
     ],
 )
 def test_question_word(question, group):
@@ -222,11 +224,3 @@ def test_saved_report(tmp_path):
     assert content["all"] == {"questions": 12345, "exact_match": 100.0, "f1": 100.0}
     assert list(content["question_word"]) == ["how many/much", "other"]
     assert content["question_word"]["other"]["f1"] == 1 / 3
-
-
-@pytest.mark.parametrize(
-    ("question", "group"),
-    [("It was built by whom", "who"), ("why", "why"), ("It was built how", "how")],
-)
-def test_a_question_word_at_the_end(question, group):
-    assert question_word(question) == group
