@@ -82,6 +82,7 @@ def state_of(learner: Learner) -> list[list[keras.Variable]]:
         model.non_trainable_variables,
         learner.optimizer.variables,
         learner.averages,
+        learner.rate.numbers,
     ]
 
 

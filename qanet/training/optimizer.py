@@ -21,29 +21,44 @@ class LearningRate(keras.optimizers.schedules.LearningRateSchedule):
 
     Args:
         config: gives the rate, the shapes of warm-up and decay, and the steps.
+
+    Attributes:
+        numbers: the rate and how long it lasts. As variables they are no constants of
+            a compiled step, which so serves a training of another length too.
     """
+
+    NUMBERS = ("learning_rate", "warmup_steps", "steps")
 
     def __init__(self, config: LearningConfig):
         self.config = config
+        self.numbers = [
+            keras.Variable(
+                float(getattr(config, name)),
+                dtype="float32",
+                trainable=False,
+                name=name,
+                aggregation="only_first_replica",
+            )
+            for name in self.NUMBERS
+        ]
 
     def __call__(self, iteration):
         """The rate of the step after `iteration` finished ones, a float32 scalar."""
-        config = self.config
+        decay = self.config.decay
+        full, warmup, steps = map(ops.convert_to_tensor, self.numbers)
         step = ops.cast(iteration, "float32") + 1.0
-        warmup = float(max(config.warmup_steps, 1))
-        if config.warmup == "linear":
-            share = step / warmup
+        rising = ops.maximum(warmup, 1.0)
+        if self.config.warmup == "linear":
+            share = step / rising
         else:
-            share = ops.log(step + 1.0) / math.log(warmup + 1.0)
-        rate = config.learning_rate * ops.minimum(share, 1.0)
-        if config.decay == "cosine":
-            left = max(config.steps - config.warmup_steps, 1)
-            done = ops.clip((step - warmup) / left, 0.0, 1.0)
+            share = ops.log(step + 1.0) / ops.log(rising + 1.0)
+        rate = full * ops.minimum(share, 1.0)
+        if decay == "cosine":
+            left = ops.maximum(steps - warmup, 1.0)
+            done = ops.clip((step - rising) / left, 0.0, 1.0)
             rate = rate * 0.5 * (1.0 + ops.cos(math.pi * done))
-        elif config.decay in FALLING:
-            falling = (config.steps + 1.0 - step) / (
-                FALLING[config.decay] * config.steps
-            )
+        elif decay in FALLING:
+            falling = (steps + 1.0 - step) / (FALLING[decay] * steps)
             rate = rate * ops.clip(falling, 0.0, 1.0)
         return rate
 
@@ -51,12 +66,14 @@ class LearningRate(keras.optimizers.schedules.LearningRateSchedule):
         return {"config": self.config.model_dump()}
 
 
-def make_optimizer(config: LearningConfig) -> keras.optimizers.Optimizer:
-    """The optimizer that `training.optimizer` names, with its rate and constants.
+def make_optimizer(
+    config: LearningConfig, rate: LearningRate
+) -> keras.optimizers.Optimizer:
+    """The optimizer that `training.optimizer` names, with its constants.
 
     It neither clips nor averages: see `qanet.training.learner`.
     """
-    rate, epsilon = LearningRate(config), config.epsilon
+    epsilon = config.epsilon
     if config.optimizer == "adadelta":
         return keras.optimizers.Adadelta(rate, rho=config.beta_2, epsilon=epsilon)
     constants = {
