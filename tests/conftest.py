@@ -5,7 +5,6 @@ import os
 import runpy
 import shutil
 import tempfile
-import warnings
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -19,6 +18,7 @@ from tiny_runs import (  # noqa: F401
     door,
     doubting_model,
     doubting_reader,
+    eagerly,
     killed_at_step_3,
     rewind,
     tiny_arguments,
@@ -88,7 +88,18 @@ def memory_as_it_is():
         yield
 
 
-LONGEST = ("test_jax", "test_distribution", "test_contract", "test_translators")
+LONGEST = (
+    "test_jax",
+    "test_distribution",
+    "test_contract",
+    "test_translators",
+    "test_trainer",
+    "test_saved_model",
+    "test_portable",
+    "test_mlm_pretrainer",
+    "test_bilm_pretrainer",
+    "test_bert",
+)
 
 
 def pytest_collection_modifyitems(items):
@@ -155,18 +166,9 @@ def randomise(rng):
 
 @pytest.fixture
 def uncompiled():
-    """Has TensorFlow take its steps without tracing or compiling what they do.
-
-    For tests of one or two steps, which other tests compile.
-    """
-    import tensorflow as tf
-
-    tf.config.run_functions_eagerly(True)
-    with warnings.catch_warnings():
-        # What tf.data calls is traced all the same.
-        warnings.filterwarnings("ignore", "Even though", UserWarning)
+    """A test's steps are neither traced nor compiled, see `eagerly`."""
+    with eagerly():
         yield
-    tf.config.run_functions_eagerly(False)
 
 
 @pytest.fixture

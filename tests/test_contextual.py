@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tiny_runs import eagerly
 
 from qanet import cli
 from qanet.config import load_preset
@@ -31,7 +32,7 @@ def config(tiny_config):
 def run(config, tmp_path_factory):
     """A finished run."""
     run = Run(tmp_path_factory.mktemp("runs") / "contextual")
-    with pytest.MonkeyPatch.context() as patch:
+    with eagerly(), pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         train_run(config, run)
     return run

@@ -4,9 +4,11 @@ Compiling a training step takes longer than a hundred tiny steps, so one compile
 trainer and one run directory serve all tests.
 """
 
+import contextlib
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -48,6 +50,24 @@ else:
     sys.path.insert(0, os.path.dirname(sys.argv[0]))
     runpy.run_path(sys.argv[0], run_name="__main__")
 """
+
+
+@contextlib.contextmanager
+def eagerly():
+    """Has TensorFlow take its steps without tracing or compiling what they do.
+
+    For tests of one or two steps, which other tests compile.
+    """
+    import tensorflow as tf
+
+    tf.config.run_functions_eagerly(True)
+    try:
+        with warnings.catch_warnings():
+            # What tf.data calls is traced all the same.
+            warnings.filterwarnings("ignore", "Even though", UserWarning)
+            yield
+    finally:
+        tf.config.run_functions_eagerly(False)
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from qanet.reader import Reader
 
 
 def test_a_student_learns_from_the_file(
-    trained, tiny_files, tiny_arguments, tmp_path, capsys
+    trained, tiny_files, tiny_arguments, tmp_path, capsys, uncompiled
 ):
     output, run = tmp_path / "teacher.npz", tmp_path / "student"
 
@@ -38,7 +38,7 @@ def test_a_student_learns_from_the_file(
         return [float(line.split(",")[column]) for line in lines[1:]]
 
     # The same batches and first weights, but half of the loss is the teacher's.
-    assert losses(run)[0] != losses(trained.directory)[0]
+    assert losses(run)[0] != pytest.approx(losses(trained.directory)[0], rel=1e-3)
 
 
 def test_augmented_sets_are_read_too_and_no_question_twice(

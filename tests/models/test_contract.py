@@ -42,7 +42,7 @@ SMALL = {
         "heads": 2,
         "feed_forward": 5,
         "embedding_encoder": {"blocks": 1, "convolutions": 1, "kernel_size": 3},
-        "model_encoder": {"blocks": 1, "convolutions": 1, "kernel_size": 3},
+        "model_encoder": {"blocks": 1, "convolutions": 0, "kernel_size": 3},
     },
     "bidaf": {"width": 8, "units": 5},
     "slqa": {"width": 8, "units": 5},

@@ -195,7 +195,9 @@ def doubting_config(tiny_config, tiny_files, tmp_path):
     )
 
 
-def test_no_answer_is_trained_and_its_threshold_kept(doubting_config, tmp_path, caplog):
+def test_no_answer_is_trained_and_its_threshold_kept(
+    doubting_config, tmp_path, caplog, uncompiled
+):
     caplog.set_level("INFO", "qanet")
     run = Watched(tmp_path / "run")
     report = train_run(doubting_config, run)
