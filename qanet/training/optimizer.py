@@ -23,23 +23,21 @@ class LearningRate(keras.optimizers.schedules.LearningRateSchedule):
         config: gives the rate, the shapes of warm-up and decay, and the steps.
 
     Attributes:
-        numbers: the rate and how long it lasts. As variables they are no constants of
-            a compiled step, which so serves a training of another length too.
+        numbers: the full rate, the steps of the warm-up and all steps, float32
+            scalars. As variables they are no constants of a compiled step, which so
+            serves a training of another length too.
     """
-
-    NUMBERS = ("learning_rate", "warmup_steps", "steps")
 
     def __init__(self, config: LearningConfig):
         self.config = config
         self.numbers = [
             keras.Variable(
-                float(getattr(config, name)),
+                float(number),
                 dtype="float32",
                 trainable=False,
-                name=name,
                 aggregation="only_first_replica",
             )
-            for name in self.NUMBERS
+            for number in (config.learning_rate, config.warmup_steps, config.steps)
         ]
 
     def __call__(self, iteration):
