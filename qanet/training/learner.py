@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 from qanet.config import LearningConfig
-from qanet.training.optimizer import LearningRate, make_optimizer
+from qanet.training.optimizer import make_optimizer
 
 # From the targets and the model's outputs for a batch to a scalar, the mean of its
 # examples.
@@ -27,7 +27,6 @@ class Learner:
         config: optimizer, rate, clipping, penalty and averages.
 
     Attributes:
-        rate: the learning rate of each step.
         averages: the exponential moving average of each trainable variable.
     """
 
@@ -36,8 +35,7 @@ class Learner:
         self.loss = loss
         self.config = config
         variables = model.trainable_variables
-        self.rate = LearningRate(config)
-        self.optimizer = make_optimizer(config, self.rate)
+        self.optimizer = make_optimizer(config)
         if config.optimizer == "adamw":
             others = [v for v in variables if not _is_matrix(v)]
             self.optimizer.exclude_from_weight_decay(others)

@@ -82,7 +82,6 @@ def state_of(learner: Learner) -> list[list[keras.Variable]]:
         model.non_trainable_variables,
         learner.optimizer.variables,
         learner.averages,
-        learner.rate.numbers,
     ]
 
 

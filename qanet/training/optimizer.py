@@ -21,42 +21,29 @@ class LearningRate(keras.optimizers.schedules.LearningRateSchedule):
 
     Args:
         config: gives the rate, the shapes of warm-up and decay, and the steps.
-
-    Attributes:
-        numbers: the full rate, the steps of the warm-up and all steps, float32
-            scalars. As variables they are no constants of a compiled step, which so
-            serves a training of another length too.
     """
 
     def __init__(self, config: LearningConfig):
         self.config = config
-        self.numbers = [
-            keras.Variable(
-                float(number),
-                dtype="float32",
-                trainable=False,
-                aggregation="only_first_replica",
-            )
-            for number in (config.learning_rate, config.warmup_steps, config.steps)
-        ]
 
     def __call__(self, iteration):
         """The rate of the step after `iteration` finished ones, a float32 scalar."""
-        decay = self.config.decay
-        full, warmup, steps = map(ops.convert_to_tensor, self.numbers)
+        config = self.config
         step = ops.cast(iteration, "float32") + 1.0
-        rising = ops.maximum(warmup, 1.0)
-        if self.config.warmup == "linear":
-            share = step / rising
+        warmup = float(max(config.warmup_steps, 1))
+        if config.warmup == "linear":
+            share = step / warmup
         else:
-            share = ops.log(step + 1.0) / ops.log(rising + 1.0)
-        rate = full * ops.minimum(share, 1.0)
-        if decay == "cosine":
-            left = ops.maximum(steps - warmup, 1.0)
-            done = ops.clip((step - rising) / left, 0.0, 1.0)
+            share = ops.log(step + 1.0) / math.log(warmup + 1.0)
+        rate = config.learning_rate * ops.minimum(share, 1.0)
+        if config.decay == "cosine":
+            left = max(config.steps - config.warmup_steps, 1)
+            done = ops.clip((step - warmup) / left, 0.0, 1.0)
             rate = rate * 0.5 * (1.0 + ops.cos(math.pi * done))
-        elif decay in FALLING:
-            falling = (steps + 1.0 - step) / (FALLING[decay] * steps)
+        elif config.decay in FALLING:
+            falling = (config.steps + 1.0 - step) / (
+                FALLING[config.decay] * config.steps
+            )
             rate = rate * ops.clip(falling, 0.0, 1.0)
         return rate
 
@@ -64,14 +51,12 @@ class LearningRate(keras.optimizers.schedules.LearningRateSchedule):
         return {"config": self.config.model_dump()}
 
 
-def make_optimizer(
-    config: LearningConfig, rate: LearningRate
-) -> keras.optimizers.Optimizer:
-    """The optimizer that `training.optimizer` names, with its constants.
+def make_optimizer(config: LearningConfig) -> keras.optimizers.Optimizer:
+    """The optimizer that `training.optimizer` names, with its rate and constants.
 
     It neither clips nor averages: see `qanet.training.learner`.
     """
-    epsilon = config.epsilon
+    rate, epsilon = LearningRate(config), config.epsilon
     if config.optimizer == "adadelta":
         return keras.optimizers.Adadelta(rate, rho=config.beta_2, epsilon=epsilon)
     constants = {

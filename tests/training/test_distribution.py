@@ -315,25 +315,6 @@ def test_the_step_lowers_for_a_tpu_without_calls_to_the_host(
         assert "tensor<?" not in module
 
 
-@pytest.mark.skipif(not ON_JAX, reason="is for JAX")
-def test_one_program_serves_trainings_of_another_rate_and_length():
-    import jax
-
-    from qanet.training.on_jax import state_of, step_of
-
-    def program(**settings):
-        learner = small_learner(decay="trapezoid", **settings)
-        state = [[v.value for v in group] for group in state_of(learner)]
-        ((x, y),) = batches(1)
-        lowered = jax.jit(step_of(learner)).lower(state, ({"x": x}, {"y": y}))
-        return lowered.as_text()
-
-    first = program(learning_rate=0.1, warmup_steps=5, steps=20)
-    assert program(learning_rate=0.2, warmup_steps=7, steps=30) == first
-    # What is a constant makes another program.
-    assert program(clip_norm=2.0) != first
-
-
 def free_ports(count):
     sockets = [socket.socket() for _ in range(count)]
     for each in sockets:
