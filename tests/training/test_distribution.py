@@ -20,7 +20,6 @@ import qanet.training.trainer as trainer_module
 from qanet.config import DistributionConfig
 from qanet.datasets.plans import PlannedBatch
 from qanet.errors import UserError
-from qanet.models.qanet import StackConfig
 from qanet.run import Run, precision
 from qanet.training.distribution import check_share, make_distribution
 from qanet.training.loss import span_loss
@@ -31,7 +30,7 @@ ROOT = Path(__file__).parents[2]
 # What devices share does not depend on the model, and less of it compiles faster.
 PLAIN = {
     "heads": 0,
-    "embedding_encoder": StackConfig(blocks=1, convolutions=0, kernel_size=3),
+    "embedding_encoder": {"blocks": 1, "convolutions": 0, "kernel_size": 3},
     "final_norm": False,
 }
 ON_JAX = keras.backend.backend() == "jax"
@@ -63,7 +62,9 @@ def changed(config, section, **settings):
 def config(tiny_config):
     """Every kind of noise, and gradients that are clipped."""
     config = changed(tiny_config, "training", clip_norm=0.5)
-    return changed(config, "model", survival=0.6, character_dropout=0.1, **PLAIN)
+    noise = {"survival": 0.6, "character_dropout": 0.1}
+    settings = config.model.model_dump() | noise | PLAIN
+    return config.model_copy(update={"model": type(config.model)(**settings)})
 
 
 @pytest.fixture(scope="module")
@@ -364,8 +365,9 @@ def rows_of(directory):
 def test_two_workers_train_like_one_although_one_of_them_dies(
     door, tiny_arguments, killed_at_step_3, tmp_path
 ):
-    plain = ["model.heads=0", "model.embedding_encoder.convolutions=0"]
-    arguments = [*tiny_arguments, *(part for key in plain for part in ("--set", key))]
+    arguments = [*tiny_arguments]
+    for key, value in PLAIN.items():
+        arguments += ["--set", f"model.{key}={json.dumps(value)}"]
     alone = tmp_path / "alone"
     process = door("train.py", *arguments, "--output", alone)
     assert process.returncode == 0, process.stderr
