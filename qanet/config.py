@@ -233,7 +233,8 @@ class Config(Section):
         data, model = values.get("data"), values.get("model")
         if isinstance(data, dict):
             if "features" in data:
-                data.setdefault("packed", data.pop("features"))
+                former = data.pop("features")
+                data["packed"] = data.get("packed") or former
             if isinstance(model, dict) and "no_answer" in model:
                 data["no_answer"] = model.pop("no_answer")
         return values

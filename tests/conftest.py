@@ -94,6 +94,7 @@ LONGEST = (
     "test_contract",
     "test_translators",
     "test_trainer",
+    "test_recurrent_readers",
     "test_saved_model",
     "test_portable",
     "test_mlm_pretrainer",

@@ -460,6 +460,13 @@ def test_a_mix_of_training_sets():
     assert packed.mix == config.mix
 
 
+def test_a_packed_data_set_by_its_former_name():
+    former = load_preset("qanet", ["data.features=squad.npz"]).data
+    assert former == load_preset("qanet", ["data.packed=squad.npz"]).data
+    for stored in ({"features": "squad.npz"}, {"features": None}):
+        assert Config.model_validate({"data": stored}).data.packed == stored["features"]
+
+
 def test_a_mix_without_the_original():
     values = {"data": {"mix": {"fr": 1}, "augmented": {"fr": "fr.json"}}}
     with pytest.raises(ValidationError, match="no weight for original"):
