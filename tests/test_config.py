@@ -455,7 +455,7 @@ def test_a_mix_of_training_sets():
     # One weight at a time, too.
     single = ["data.mix.fr=1", "data.mix.de=1", "data.mix.original=3"]
     assert load_preset("qanet", [*files, *single]).data == config
-    # A file of features brings its own names.
+    # A packed data set brings its own names.
     packed = load_preset("qanet", ["data.packed=squad.npz", mix]).data
     assert packed.mix == config.mix
 

@@ -54,7 +54,7 @@ class MultiHeadAttention(keras.layers.Layer):
     those of a finished prefix once.
 
     Args:
-        width: features of both sequences and of the output.
+        width: size of the vectors of both sequences and of the output.
         heads: number of heads; divides the width.
     """
 

@@ -65,7 +65,7 @@ def depthwise_convolution(x, kernel):
 
 @keras.saving.register_keras_serializable(package="qanet")
 class DepthwiseSeparableConv1D(keras.layers.Layer):
-    """A convolution over positions per feature, a product across features, a ReLU.
+    """A convolution over positions per channel, a product across channels, a ReLU.
 
     Args:
         filters: size of the output vectors.

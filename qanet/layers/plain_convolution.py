@@ -9,7 +9,7 @@ from qanet.layers.numerics import zero_padding
 
 @keras.saving.register_keras_serializable(package="qanet")
 class PlainConv1D(DepthwiseSeparableConv1D):
-    """A convolution over positions and across features at once.
+    """A convolution over positions and across channels at once.
 
     One product of the joined neighbours of each position. Arguments, input and output
     are those of `DepthwiseSeparableConv1D`.

@@ -7,12 +7,12 @@ from keras import ops
 def position_signal(length, width):
     """Sines and cosines of geometrically growing wavelengths, 2π to 20,000π.
 
-    Vaswani et al., 2017, section 3.5; the sines fill the first half of the features
+    Vaswani et al., 2017, section 3.5; the sines fill the first half of the vector
     and the cosines the second.
 
     Args:
         length: number of positions.
-        width: number of features, even.
+        width: size of the vectors, even.
 
     Returns:
         float32 tensor `(length, width)`.

@@ -13,7 +13,7 @@ FORGET_BIAS = 1.0
 
 @keras.saving.register_keras_serializable(package="qanet")
 class ProjectedLSTM(keras.layers.Layer):
-    """Reads each text forwards and backwards, each direction from features of its own.
+    """Reads each text forwards and backwards, each direction from vectors of its own.
 
     z = [x; h] W + b gives the gates i, f, o and the candidate j, in the order i, j, f,
     o;

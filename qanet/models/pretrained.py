@@ -266,7 +266,7 @@ class Place(NamedTuple):
 
     Attributes:
         variable: the variable.
-        part: the features of it, its last axis, that the tensor is.
+        part: the part of it, along its last axis, that the tensor is.
         change: makes of the tensor what the variable holds.
     """
 

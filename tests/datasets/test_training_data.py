@@ -143,7 +143,7 @@ def assert_same_features(actual, expected, leave_out=()):
             )
 
 
-def test_compact_file_keeps_what_a_training_needs(data, tmp_path):
+def test_a_packed_data_set_keeps_what_a_training_needs(data, tmp_path):
     save_packed(tmp_path / "data.npz", data)
     loaded = load_packed(tmp_path / "data.npz")
 
@@ -159,7 +159,7 @@ def test_compact_file_keeps_what_a_training_needs(data, tmp_path):
     np.testing.assert_array_equal(loaded.vocabulary.vectors, data.vocabulary.vectors)
 
 
-def test_compact_file_without_vectors(data, tmp_path):
+def test_a_packed_data_set_without_vectors(data, tmp_path):
     vocabulary = Vocabulary([*RESERVED, "lives"], RESERVED, 5)
     data.vocabulary = vocabulary
     save_packed(tmp_path / "data.npz", data)
@@ -168,7 +168,7 @@ def test_compact_file_without_vectors(data, tmp_path):
     assert loaded.vocabulary.words == vocabulary.words
 
 
-def test_the_configuration_names_the_compact_file(data, tmp_path):
+def test_the_configuration_names_the_packed_data_set(data, tmp_path):
     path = tmp_path / "data.npz"
     save_packed(path, data)
     config = Config.model_validate({"data": {"packed": str(path)}})
@@ -264,7 +264,7 @@ def test_a_packed_data_set_has_a_teacher_of_its_own_or_none(data, tmp_path):
         read_training_data(config, tmp_path / "cache")
 
 
-def test_the_mix_names_sets_of_the_compact_file(data, tmp_path):
+def test_the_mix_names_sets_of_the_packed_data_set(data, tmp_path):
     path = tmp_path / "data.npz"
     save_packed(path, data)
     settings = {"packed": str(path), "mix": {"original": 3, "fr": 1}}
@@ -396,7 +396,7 @@ def rewritten(path, **changes):
     ],
     ids=lambda changes: next(iter(changes)),
 )
-def test_a_compact_file_that_is_not_ours(data, tmp_path, changes):
+def test_a_packed_data_set_that_is_not_ours(data, tmp_path, changes):
     path = tmp_path / "data.npz"
     save_packed(path, data)
     rewritten(path, **changes)
@@ -407,7 +407,7 @@ def test_a_compact_file_that_is_not_ours(data, tmp_path, changes):
 
 
 @pytest.mark.parametrize("content", [b"", b"no archive", None])
-def test_a_file_that_is_no_compact_file(data, tmp_path, content):
+def test_a_file_that_is_no_packed_data_set(data, tmp_path, content):
     path = tmp_path / "data.npz"
     save_packed(path, data)
     whole = path.read_bytes()
@@ -416,7 +416,7 @@ def test_a_file_that_is_no_compact_file(data, tmp_path, content):
         load_packed(path)
 
 
-def test_a_missing_compact_file(tmp_path):
+def test_a_missing_packed_data_set(tmp_path):
     with pytest.raises(UserError, match="cannot be read: No such file"):
         load_packed(tmp_path / "data.npz")
 
