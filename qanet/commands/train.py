@@ -158,7 +158,7 @@ def _started(options: argparse.Namespace, config):
     Raises:
         UserError: there is no such run, or its weights are those of another model.
     """
-    from qanet.models.registry import contextual_of
+    from qanet.models.registry import MODELS, contextual_of
     from qanet.onnx_reader import is_export
     from qanet.run import Run
 
@@ -171,6 +171,8 @@ def _started(options: argparse.Namespace, config):
         raise UserError(
             f"{where}: brings its vocabulary; leave out --vectors and vocabulary.*"
         )
+    if MODELS[config.model.name].load_pretrained and config.model.pretrained:
+        raise UserError(f"{where}: brings its weights; leave out model.pretrained")
     theirs = start.load_config()
     if contextual_of(theirs.model) or contextual_of(config.model):
         raise UserError(f"{where}: does not go with model.contextual")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from qanet.config import ORIGINAL, Config
+from qanet.config import ORIGINAL, Config, TrainingConfig
 from qanet.datasets.batches import read_contextual
 from qanet.datasets.contextual import ContextualVectors
 from qanet.datasets.features import (
@@ -139,8 +139,27 @@ def read_training_data(
         UserError: a file cannot be read, or something is wrong in it.
     """
     if config.data.packed:
-        return _read_packed(config, vocabulary)
-    return _read_files(config, cache, vocabulary)
+        data = _read_packed(config, vocabulary)
+    else:
+        data = _read_files(config, cache, vocabulary)
+    if not data.teacher:
+        _check_untaught(config.training)
+    return data
+
+
+def _check_untaught(training: TrainingConfig) -> None:
+    """Refuses settings that say how to learn from a teacher where there is none."""
+    usual = TrainingConfig()
+    for name, unused in (
+        ("teacher_share", (usual.teacher_share, 0.0)),
+        ("temperature", (usual.temperature,)),
+    ):
+        value = getattr(training, name)
+        if value not in unused:
+            raise UserError(
+                f"training.{name}={value}: there is no teacher; name its soft targets "
+                "with training.teacher, or pack them with the data set"
+            )
 
 
 def _read_packed(config: Config, vocabulary: TextEncoder | None) -> TrainingData:
@@ -172,6 +191,14 @@ def _read_packed(config: Config, vocabulary: TextEncoder | None) -> TrainingData
             f"{config.data.packed}: is split into other word pieces than those of "
             "the run that goes on; train with --train and --dev"
         )
+    pretrained = MODELS[config.model.name].load_pretrained and config.model.pretrained
+    if pretrained and not vocabulary:
+        pieces = WordPieces.load(Path(pretrained))
+        if pieces.key != data.vocabulary.key:
+            raise UserError(
+                f"{config.data.packed}: is split into other word pieces than those of "
+                f"model.pretrained={pretrained}; pack it anew with this setting"
+            )
     return replace(data, vocabulary=vocabulary or data.vocabulary)
 
 

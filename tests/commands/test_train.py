@@ -82,6 +82,10 @@ def test_start_from_what_is_no_such_run(refused, tiny_arguments, tmp_path):
         (["--set", "model.contextual=elmo"], "does not go with model.contextual"),
         (["--set", "vocabulary.extra_vectors=5"], "brings its vocabulary"),
         (["--vectors", "glove.txt"], "brings its vocabulary"),
+        (
+            ["--preset", "bert-6", "--set", "model.pretrained=public"],
+            "brings its weights",
+        ),
     ],
 )
 def test_start_from_a_run_that_does_not_fit(
@@ -89,7 +93,7 @@ def test_start_from_a_run_that_does_not_fit(
 ):
     pairs = zip(tiny_arguments[::2], tiny_arguments[1::2], strict=True)
     own = [p for pair in pairs if "vocabulary." not in pair[1] for p in pair]
-    own = [] if "bidaf" in other else own
+    own = [] if "--preset" in other else own
     start = f"training.start_from={trained.directory}"
     run = tmp_path / "run"
     line = refused(cli.train, *own, *other, "--set", start, "--output", run)

@@ -188,6 +188,17 @@ def test_a_packed_data_set_of_other_pieces_is_refused(data, tmp_path):
     assert read_training_data(config, tmp_path, own).vocabulary is own
     with pytest.raises(UserError, match="split into other word pieces"):
         read_training_data(config, tmp_path, other)
+    # Also where as many pieces, so that the weights would fit.
+    for pieces in (own, other):
+        public = tmp_path / pieces.pieces[-1]
+        pieces.save(public)
+        settings["model"]["pretrained"] = str(public)
+        config = Config.model_validate(settings)
+        if pieces is own:
+            assert read_training_data(config, tmp_path).vocabulary.key == own.key
+            continue
+        with pytest.raises(UserError, match=f"model.pretrained={public}; pack it anew"):
+            read_training_data(config, tmp_path)
 
 
 def test_missing_files_are_found_before_anything_is_read(tmp_path):
@@ -251,6 +262,19 @@ def test_the_digest_tells_training_sets_and_teachers_apart(data, tmp_path):
     assert replace(data, dev_examples=[]).digest() == data.digest()
     save_packed(tmp_path / "data.npz", taught[1])
     assert load_packed(tmp_path / "data.npz").digest() == digests[1]
+
+
+@pytest.mark.parametrize("key", ["teacher_share", "temperature"])
+def test_how_to_learn_from_a_teacher_that_is_not_there(data, tmp_path, key):
+    path = tmp_path / "data.npz"
+    save_packed(path, data)
+    settings = {"data": {"packed": str(path)}, "training": {key: 0.7}}
+    config = Config.model_validate(settings)
+    with pytest.raises(UserError, match=rf"^training\.{key}=0\.7: there is no teacher"):
+        read_training_data(config, tmp_path)
+    said = TeacherTargets(np.zeros((2, 14), "float16"), np.array([0, 7, 14]), False)
+    save_packed(path, replace(data, teacher=said))
+    assert read_training_data(config, tmp_path).teacher
 
 
 def test_a_packed_data_set_has_a_teacher_of_its_own_or_none(data, tmp_path):
