@@ -17,6 +17,9 @@ from qanet.errors import UserError
 from qanet.files import write_file
 from qanet.text.contextual import ContextualEncoder
 
+# Part of the cache key: raise it when an encoder gives other vectors of the same text.
+FORMAT = 1
+
 
 @dataclass(frozen=True)
 class ContextualVectors:
@@ -46,6 +49,9 @@ def contextual_vectors(
         examples: what `features` was built from.
         features: their tokens.
         split: how they were split.
+
+    Raises:
+        UserError: the cache's disk has no room for them.
     """
     contexts = [""] * (len(features.context_splits) - 1)
     for example, context in zip(examples, features.context_of, strict=True):
@@ -145,7 +151,7 @@ def _in_memory(shape: tuple[int, ...], vectors: Iterator[np.ndarray]) -> np.ndar
 def _content_hash(
     encoder: ContextualEncoder, texts: Sequence[str], spans: Sequence[np.ndarray]
 ) -> str:
-    digest = hashlib.sha256(encoder.key.encode())
+    digest = hashlib.sha256(f"{FORMAT}{encoder.key}".encode())
     for text, places in zip(texts, spans, strict=True):
         digest.update(f"{len(text)}\0{text}".encode("utf-8", "surrogatepass"))
         digest.update(np.asarray(places, np.int32).tobytes())
