@@ -1,5 +1,7 @@
 """BiDAF, SLQA and attention-over-attention, from files to answers."""
 
+import csv
+
 import numpy as np
 import pytest
 from tiny_runs import eagerly
@@ -22,6 +24,7 @@ TINY = """
 """.split()
 QUESTION, CONTEXT = "Where does Zoë7 live?", "Zoë7 lives in São Paulo, Bo’7 in Rome."
 LONG = CONTEXT * 200
+PAIRS = [(QUESTION, CONTEXT), (QUESTION, LONG)]
 
 
 @pytest.fixture(scope="module", params=["bidaf", "slqa", "aoa"])
@@ -47,8 +50,7 @@ def trained(run):
 @pytest.fixture(scope="module")
 def answers(trained):
     """What the run's reader says of a short and of a long context."""
-    pairs = [(QUESTION, CONTEXT), (QUESTION, LONG)]
-    return Reader.of(trained).answer_many(pairs, top_k=3)
+    return Reader.of(trained).answer_many(PAIRS, top_k=3)
 
 
 def test_it_answers_with_words_of_the_context(answers):
@@ -109,9 +111,7 @@ def test_an_onnx_file_answers_as_the_run_does(trained, answers, tmp_path):
     from qanet.export.portable import export_onnx
 
     export_onnx(trained, tmp_path)
-    found = Reader.load(tmp_path).answer_many(
-        [(QUESTION, CONTEXT), (QUESTION, LONG)], top_k=3
-    )
+    found = Reader.load(tmp_path).answer_many(PAIRS, top_k=3)
     for some, expected in zip(found, answers, strict=True):
         assert [a.text for a in some] == [a.text for a in expected]
         scores = [[answer.score for answer in each] for each in (some, expected)]
@@ -135,11 +135,12 @@ def test_the_server_answers_and_its_page_is_told_why(trained, answers):
 
 def test_two_devices_train_like_one(run, config, tmp_path, uncompiled):
     two = config.distribution.model_copy(update={"strategy": "mirrored"})
-    train_run(config.model_copy(update={"distribution": two}), Run(tmp_path / "two"))
-    histories = [each.history_path.read_text() for each in (run, Run(tmp_path / "two"))]
-    losses = [
-        [float(line.split(",")[rows[0].split(",").index("loss")]) for line in rows[1:]]
-        for rows in (history.splitlines() for history in histories)
-    ]
-    assert len(losses[0]) == 2
-    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-4)
+    other = Run(tmp_path / "two")
+    train_run(config.model_copy(update={"distribution": two}), other)
+    assert len(losses_of(run)) == 2
+    np.testing.assert_allclose(losses_of(other), losses_of(run), rtol=1e-4)
+
+
+def losses_of(run):
+    rows = csv.DictReader(run.history_path.read_text().splitlines())
+    return [float(row["loss"]) for row in rows]
