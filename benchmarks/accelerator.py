@@ -27,14 +27,9 @@ The part `recurrent` measures the same model with a stack of bidirectional LSTMs
 place of each stack of encoder blocks, as the paper does (table 3; 3 to 13 times slower
 training and 4 to 9 times slower inference, says its abstract). `rnn-2` has two layers.
 `times_qanet` is the ratio of its time to that of `qanet` at the same batch and
-precision.
-
-Which kernel computes the LSTM decides much of this ratio. `rnn-2` runs Keras' loop over
-the tokens, compiled by XLA; on JAX that is what Keras takes for every LSTM with a mask.
-On JAX on an NVIDIA GPU, Keras computes an LSTM without a mask by cuDNN. `rnn-2-cudnn`
-is made so that it can, in single precision (TF32) also where the rest of the model is
-in bfloat16. So the ratio to the faster of both is the one to quote. Neither computes
-its two directions at the same time.
+precision. What computes the LSTM decides much of it, see
+`qanet.layers.recurrent.BidirectionalLSTM`: cuDNN's kernel on JAX on an NVIDIA GPU, in
+single precision (TF32) also where the rest of the model is in bfloat16.
 """
 
 import argparse
@@ -171,11 +166,9 @@ class Device:
     Attributes:
         name: what it calls itself.
         is_accelerator: whether it is no processor.
-        has_cudnn: whether Keras may compute an LSTM by cuDNN within a compiled step.
     """
 
     def __init__(self):
-        self.has_cudnn = False
         self._device = None
         if keras.backend.backend() == "jax":
             import jax
@@ -183,7 +176,6 @@ class Device:
             self._device = jax.devices()[0]
             self.is_accelerator = self._device.platform != "cpu"
             self.name = self._device.device_kind
-            self.has_cudnn = "NVIDIA" in self.name.upper()
         else:
             import tensorflow as tf
 
@@ -346,7 +338,7 @@ def configuration(options: argparse.Namespace, batch: int, kind: str) -> Config:
     return load_preset(options.preset, [*options.set, *own])
 
 
-def plan(options: argparse.Namespace, device: Device) -> list[tuple]:
+def plan(options: argparse.Namespace) -> list[tuple]:
     """The arguments of `Benchmark.measure`, in turn."""
     kinds = options.precisions
     cases = []
@@ -357,13 +349,8 @@ def plan(options: argparse.Namespace, device: Device) -> list[tuple]:
         cases += [(batch, kind) for kind in kinds if (batch, kind) not in cases]
     result = [("qanet", EncoderStack, *case) for case in cases]
     if "recurrent" in options.parts:
-        # cuDNN last: it is the one that may be missing.
-        kernels = {"": False}
-        if device.has_cudnn:
-            kernels["-cudnn"] = True
         result += [
-            (f"rnn-{depth}{suffix}", partial(recurrent, depth, cudnn), batch, kind)
-            for suffix, cudnn in kernels.items()
+            (f"rnn-{depth}", partial(recurrent, depth), batch, kind)
             for depth in options.layers
             for kind in kinds
         ]
@@ -421,7 +408,7 @@ def main() -> None:
     titles = {name: title for name, (title, _, _) in COLUMNS.items()}
     print(aligned(titles), flush=True)
     benchmark = Benchmark(options, device, setting)
-    for case in plan(options, device):
+    for case in plan(options):
         benchmark.measure(*case)
     sys.exit(int(benchmark.has_failed))
 

@@ -1,9 +1,11 @@
 """Speed of the bidirectional LSTM beside those of Keras and PyTorch.
 
     python benchmarks/lstm.py --output benchmarks/results/lstm.json
+    KERAS_BACKEND=jax python benchmarks/lstm.py --output gpu.json
 
 Each reads batches of texts, alone and with the gradient of a sum to input and weights,
-all of them in turn; PyTorch's takes part where it is installed.
+all of them in turn; PyTorch's takes part where it is installed. On JAX on an NVIDIA GPU
+ours is cuDNN's kernel, and the loop that it has elsewhere is measured beside it.
 """
 
 import argparse
@@ -16,24 +18,41 @@ from collections.abc import Callable
 from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+# PyTorch needs memory of the same GPU.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from qanet.files import write_text
+from qanet.layers import recurrent
 from qanet.layers.recurrent import BidirectionalLSTM
 
 SHAPES = ((16, 144), (32, 160), (8, 400), (1, 160))
 WIDTH, UNITS = 200, 100
 
 
+class Loop(BidirectionalLSTM):
+    """Ours without cuDNN."""
+
+    def call(self, x, mask):
+        return self._by_loop(x, mask)
+
+
 def of_keras(
     layer: keras.layers.Layer, x: np.ndarray, mask: np.ndarray, compiled: bool
 ):
-    """Calls of a layer in a graph: reading, and training."""
-    x, mask = tf.constant(x), tf.constant(mask)
+    """Calls of a layer: reading, and training.
+
+    Args:
+        compiled: whether XLA compiles it on TensorFlow; on JAX it does.
+    """
     layer(x, mask=mask)
+    if keras.backend.backend() == "jax":
+        return of_jax(layer, x, mask)
+    import tensorflow as tf
+
+    x, mask = tf.constant(x), tf.constant(mask)
 
     @tf.function(jit_compile=compiled)
     def read():
@@ -50,25 +69,53 @@ def of_keras(
     return lambda: read().numpy(), lambda: [g.numpy() for g in train()]
 
 
+def of_jax(layer: keras.layers.Layer, x: np.ndarray, mask: np.ndarray):
+    """Calls of a layer on JAX."""
+    import jax
+
+    x, mask = jax.device_put((x, mask))
+    weights, others = (
+        [variable.value for variable in group]
+        for group in (layer.trainable_variables, layer.non_trainable_variables)
+    )
+
+    def outputs(weights, x):
+        return layer.stateless_call(weights, others, x, mask=mask)[0]
+
+    read = jax.jit(outputs)
+    train = jax.jit(jax.grad(lambda *inputs: outputs(*inputs).sum(), (0, 1)))
+    return (
+        lambda: jax.block_until_ready(read(weights, x)),
+        lambda: jax.block_until_ready(train(weights, x)),
+    )
+
+
 def of_torch(x: np.ndarray, lengths: np.ndarray):
     """The same of PyTorch's, on packed sequences; or none without it."""
     try:
         import torch
     except ImportError:
         return None
-    layer = torch.nn.LSTM(WIDTH, UNITS, batch_first=True, bidirectional=True)
-    x = torch.tensor(x, requires_grad=True)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    layer = torch.nn.LSTM(WIDTH, UNITS, batch_first=True, bidirectional=True).to(device)
+    x = torch.tensor(x, requires_grad=True, device=device)
     packed = torch.nn.utils.rnn.pack_padded_sequence
+
+    def wait():
+        if device == "cuda":
+            torch.cuda.synchronize()
 
     def call():
         return layer(packed(x, lengths, True, enforce_sorted=False))[0].data
 
     def read():
         with torch.inference_mode():
-            return call()
+            call()
+        wait()
 
     def train():
-        return torch.autograd.grad(call().sum(), [x, *layer.parameters()])
+        torch.autograd.grad(call().sum(), [x, *layer.parameters()])
+        wait()
 
     return read, train
 
@@ -85,6 +132,8 @@ def measure(batch: int, length: int, rounds: int) -> dict:
         "keras": of_keras(keras.layers.Bidirectional(lstm), x, mask, compiled=False),
         "torch": of_torch(x, lengths),
     }
+    if recurrent.has_cudnn():
+        readers["loop"] = of_keras(Loop(UNITS), x, mask, compiled=True)
     calls = {
         (name, mode): call
         for name, both in readers.items()
@@ -105,6 +154,15 @@ def measure(batch: int, length: int, rounds: int) -> dict:
     return row
 
 
+def device_name() -> str:
+    """What computes ours."""
+    if recurrent.has_cudnn():
+        import jax
+
+        return jax.devices()[0].device_kind
+    return platform.processor() or platform.machine()
+
+
 def main() -> None:
     """Measures and writes."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -115,8 +173,9 @@ def main() -> None:
     for row in rows:
         print(row, flush=True)
     result = {
+        "backend": keras.backend.backend(),
+        "device": device_name(),
         "cores": len(os.sched_getaffinity(0)),
-        "processor": platform.processor() or platform.machine(),
         "width": WIDTH,
         "units": UNITS,
         "examples_per_second": rows,

@@ -152,10 +152,16 @@ def masked(lengths, size):
     return np.arange(size) < np.array(lengths)[:, None]
 
 
-def test_reverse_turns_the_real_vectors_only(script):
-    x = np.arange(10, dtype="float32").reshape(2, 5, 1)
-    turned = ops.convert_to_numpy(script.reverse(x, masked([5, 3], 5)))
-    np.testing.assert_array_equal(turned[..., 0], [[4, 3, 2, 1, 0], [7, 6, 5, 8, 9]])
+def weights_of_keras(kernel, recurrent, bias):
+    """Those of its two layers, whose gates are in the order i, f, g, o."""
+
+    def gates(array):
+        i, f, o, g = np.split(array, 4, axis=-1)
+        return np.concatenate([i, f, g, o], axis=-1)
+
+    kernels, biases = np.split(kernel, 2, axis=-1), np.split(bias, 2)
+    both = zip(kernels, recurrent, biases, strict=True)
+    return [gates(array) for direction in both for array in direction]
 
 
 def test_stack_is_that_of_masked_bidirectional_layers(script, rng, randomise):
@@ -165,10 +171,10 @@ def test_stack_is_that_of_masked_bidirectional_layers(script, rng, randomise):
     stack(x, mask=mask)
     randomise(stack)
     expected = x
-    for forward, backward in zip(stack.forward, stack.backward, strict=True):
+    for lstm in stack.lstms:
         layer = keras.layers.Bidirectional(keras.layers.LSTM(4, return_sequences=True))
         layer.build(x.shape)
-        layer.set_weights([*forward.get_weights(), *backward.get_weights()])
+        layer.set_weights(weights_of_keras(*lstm.get_weights()))
         expected = layer(expected, mask=mask)
     actual = ops.convert_to_numpy(stack(x, mask=mask))
     np.testing.assert_allclose(
@@ -201,60 +207,9 @@ def test_stack_keeps_half_precision(script, rng):
     assert keras.backend.standardize_dtype(result.dtype) == "bfloat16"
 
 
-@pytest.fixture
-def cudnn(monkeypatch):
-    """JAX' reference in the place of cuDNN's kernel: the dtypes it was called with."""
-    if keras.backend.backend() != "jax":
-        pytest.skip("cuDNN's kernel within a compiled step is JAX'")
-    import jax
-    from jax.experimental import rnn
-
-    dtypes = []
-
-    def lstm(x, h_0, c_0, weights, seq_lengths, **settings):
-        dtypes.extend(str(array.dtype) for array in (x, h_0, c_0, weights))
-        shape = [settings[name] for name in ("input_size", "hidden_size", "num_layers")]
-        direction = settings["bidirectional"]
-        matrices = rnn.unpack_lstm_weights(weights, *shape, direction)
-        return rnn.lstm_ref(x, h_0, c_0, *matrices, seq_lengths, *shape, 0.0, direction)
-
-    monkeypatch.setattr(rnn, "lstm", lstm)
-    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    return dtypes
-
-
-def test_the_loop_and_cudnn_compute_the_same(script, rng, randomise, cudnn):
-    x = rng.normal(size=(3, 6, 8)).astype("float32")
-    mask = masked([6, 4, 1], 6)
-    loop, kernel = (script.RecurrentStack(2, cudnn=cudnn) for cudnn in (False, True))
-    loop(x, mask=mask)
-    assert not cudnn
-    randomise(loop)
-    kernel(x, mask=mask)
-    assert cudnn
-    kernel.set_weights(loop.get_weights())
-    np.testing.assert_allclose(
-        ops.convert_to_numpy(kernel(x, mask=mask)),
-        ops.convert_to_numpy(loop(x, mask=mask)),
-        rtol=1e-5,
-        atol=1e-6,
-    )
-
-
-@pytest.mark.usefixtures("mixed_bfloat16")
-def test_cudnn_computes_in_single_precision_only(script, cudnn):
-    config = script.load_preset("qanet", TINY)
-    encoder = script.partial(script.recurrent, 1, True)
-    model = script.build_qanet(config.model, script.SIZES, encoder)
-    inputs, _ = script.random_batch(2, 8, 4)
-    outputs = model(inputs, training=True)
-    assert set(cudnn) == {"float32"}
-    assert np.isfinite(ops.convert_to_numpy(outputs["end_logits"])).all()
-
-
 def test_stack_takes_the_place_of_the_encoder_stacks(script):
     config = script.load_preset("qanet", TINY)
-    encoder = script.partial(script.recurrent, 3, False)
+    encoder = script.partial(script.recurrent, 3)
     model = script.build_qanet(config.model, script.SIZES, encoder)
     stacks = [
         layer for layer in model.layers if isinstance(layer, script.RecurrentStack)
