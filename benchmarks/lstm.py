@@ -140,18 +140,23 @@ def measure(batch: int, length: int, rounds: int) -> dict:
         if both
         for mode, call in zip(("reading", "training"), both, strict=True)
     }
-    durations = {key: [] for key in calls}
+    row = {"batch": batch, "length": length}
+    for (name, mode), seconds in in_turns(calls, rounds).items():
+        row |= {f"{name}_{mode}": round(batch / seconds, 1)}
+    return row
+
+
+def in_turns(calls: dict[tuple, Callable], rounds: int) -> dict[tuple, float]:
+    """Median seconds of each call, all of them once in every round."""
     for call in calls.values():
         call()
+    durations = {key: [] for key in calls}
     for _ in range(rounds):
         for key, call in calls.items():
             begin = time.perf_counter()
             call()
             durations[key].append(time.perf_counter() - begin)
-    row = {"batch": batch, "length": length}
-    for (name, mode), values in durations.items():
-        row |= {f"{name}_{mode}": round(batch / statistics.median(values), 1)}
-    return row
+    return {key: statistics.median(values) for key, values in durations.items()}
 
 
 def device_name() -> str:
