@@ -27,9 +27,8 @@ The part `recurrent` measures the same model with a stack of bidirectional LSTMs
 place of each stack of encoder blocks, as the paper does (table 3; 3 to 13 times slower
 training and 4 to 9 times slower inference, says its abstract). `rnn-2` has two layers.
 `times_qanet` is the ratio of its time to that of `qanet` at the same batch and
-precision. What computes the LSTM decides much of it, see
-`qanet.layers.recurrent.BidirectionalLSTM`: cuDNN's kernel on JAX on an NVIDIA GPU, in
-single precision (TF32) also where the rest of the model is in bfloat16.
+precision. The LSTMs are those of our recurrent readers, see
+`qanet.layers.recurrent.BidirectionalLSTM`.
 """
 
 import argparse

@@ -4,8 +4,8 @@
     KERAS_BACKEND=jax python benchmarks/lstm.py --output gpu.json
 
 Each reads batches of texts, alone and with the gradient of a sum to input and weights,
-all of them in turn; PyTorch's takes part where it is installed. On JAX on an NVIDIA GPU
-ours is cuDNN's kernel, and the loop that it has elsewhere is measured beside it.
+all of them in turn; PyTorch's takes part where it is installed. On an NVIDIA GPU, with
+JAX, PyTorch's is cuDNN's kernel.
 """
 
 import argparse
@@ -25,18 +25,10 @@ import keras
 import numpy as np
 
 from qanet.files import write_text
-from qanet.layers import recurrent
 from qanet.layers.recurrent import BidirectionalLSTM
 
 SHAPES = ((16, 144), (32, 160), (8, 400), (1, 160))
 WIDTH, UNITS = 200, 100
-
-
-class Loop(BidirectionalLSTM):
-    """Ours without cuDNN."""
-
-    def call(self, x, mask):
-        return self._by_loop(x, mask)
 
 
 def of_keras(
@@ -132,8 +124,6 @@ def measure(batch: int, length: int, rounds: int) -> dict:
         "keras": of_keras(keras.layers.Bidirectional(lstm), x, mask, compiled=False),
         "torch": of_torch(x, lengths),
     }
-    if recurrent.has_cudnn():
-        readers["loop"] = of_keras(Loop(UNITS), x, mask, compiled=True)
     calls = {
         (name, mode): call
         for name, both in readers.items()
@@ -161,10 +151,11 @@ def in_turns(calls: dict[tuple, Callable], rounds: int) -> dict[tuple, float]:
 
 def device_name() -> str:
     """What computes ours."""
-    if recurrent.has_cudnn():
+    if keras.backend.backend() == "jax":
         import jax
 
-        return jax.devices()[0].device_kind
+        if jax.default_backend() != "cpu":
+            return jax.devices()[0].device_kind
     return platform.processor() or platform.machine()
 
 

@@ -1,9 +1,8 @@
-"""A bidirectional LSTM (Hochreiter, Schmidhuber, 1997)."""
+"""A bidirectional LSTM that is fast on a processor (Hochreiter, Schmidhuber, 1997)."""
 
 import keras
 from keras import ops
 
-from qanet.layers.cudnn import cudnn_lstm, has_cudnn
 from qanet.layers.numerics import zero_padding
 
 
@@ -46,7 +45,7 @@ class BidirectionalLSTM(keras.layers.Layer):
     What makes it fast: x W of all steps and both directions is one product before the
     loop, the two directions take their steps in one loop, and the gradient, written
     here, forms that of R in one product after the loop instead of adding up a product
-    a step. JAX on one NVIDIA GPU has cuDNN's kernel in the place of all this.
+    a step.
 
     Args:
         units: size of each direction's state.
@@ -80,16 +79,6 @@ class BidirectionalLSTM(keras.layers.Layer):
 
     def call(self, x, mask):
         x = zero_padding(x, mask)
-        read = self._by_cudnn if has_cudnn() else self._by_loop
-        return zero_padding(ops.cast(read(x, mask), x.dtype), mask)
-
-    def _by_cudnn(self, x, mask):
-        lengths = ops.sum(ops.cast(mask, "int32"), axis=1)
-        weights = self.kernel, self.recurrent_kernel, self.bias
-        x, *weights = (ops.cast(array, "float32") for array in (x, *weights))
-        return cudnn_lstm(x, lengths, *weights)
-
-    def _by_loop(self, x, mask):
         batch, length, _ = ops.shape(x)
         z = ops.matmul(x, self.kernel) + self.bias
         z = ops.cast(ops.reshape(z, (batch, length, 2, 4 * self.units)), "float32")
@@ -98,7 +87,8 @@ class BidirectionalLSTM(keras.layers.Layer):
         z = ops.transpose(z, (2, 0, 1, 3))
         h = lstm(z, ops.cast(self.recurrent_kernel, "float32"))
         forward, backward = ops.unstack(ops.transpose(h, (1, 2, 0, 3)), 2, axis=0)
-        return ops.concatenate([forward, reverse(backward, mask)], axis=-1)
+        h = ops.concatenate([forward, reverse(backward, mask)], axis=-1)
+        return zero_padding(ops.cast(h, x.dtype), mask)
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[:-1], 2 * self.units)

@@ -1,11 +1,10 @@
-"""Tests of qanet.layers.recurrent and qanet.layers.cudnn against a NumPy loop."""
+"""Tests of qanet.layers.recurrent against a NumPy loop."""
 
 import keras
 import numpy as np
 import pytest
 from keras import ops
 
-from qanet.layers import recurrent
 from qanet.layers.recurrent import BidirectionalLSTM, reverse
 
 pytestmark = pytest.mark.usefixtures("fixed_seed")
@@ -35,29 +34,6 @@ def numpy_lstm(reference):
     return read
 
 
-@pytest.fixture(params=["loop", "cudnn"])
-def kernel(request, monkeypatch):
-    """What computes the layer; JAX' reference where there is no cuDNN."""
-    is_here = recurrent.has_cudnn()
-    monkeypatch.setattr(recurrent, "has_cudnn", lambda: request.param == "cudnn")
-    if request.param == "cudnn" and keras.backend.backend() != "jax":
-        pytest.skip("is for JAX")
-    if request.param == "cudnn" and not is_here:
-        from jax.experimental import rnn
-
-        monkeypatch.setattr(rnn, "lstm", reference_of_cudnn)
-
-
-def reference_of_cudnn(x, h, c, weights, lengths, *, dropout, bidirectional, **sizes):
-    from jax.experimental import rnn
-
-    matrices = rnn.unpack_lstm_weights(weights, **sizes, bidirectional=bidirectional)
-    return rnn.lstm_ref(
-        x, h, c, *matrices, lengths, *sizes.values(), dropout, bidirectional
-    )
-
-
-@pytest.mark.usefixtures("kernel")
 def test_against_numpy(texts, randomise, numpy_lstm):
     x, mask = texts
     layer = BidirectionalLSTM(UNITS)
@@ -68,7 +44,6 @@ def test_against_numpy(texts, randomise, numpy_lstm):
     np.testing.assert_allclose(output, numpy_lstm(x, weights), atol=1e-6)
 
 
-@pytest.mark.usefixtures("kernel")
 def test_gradients_against_numpy(texts, randomise, numpy_lstm, check_gradients, rng):
     x, mask = texts
     layer = BidirectionalLSTM(UNITS)
@@ -112,7 +87,6 @@ def test_a_compiled_graph_of_unknown_length(texts, randomise, gradients, call_wi
         np.testing.assert_allclose(np.asarray(one), other, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.usefixtures("kernel")
 def test_padding_leaks_nowhere(texts):
     x, mask = texts
     layer = BidirectionalLSTM(UNITS)
@@ -148,7 +122,6 @@ def test_first_weights_are_drawn_for_each_gate():
     assert (bias == np.array([0, 1, 0, 0])[:, None]).all()
 
 
-@pytest.mark.usefixtures("kernel")
 def test_mixed_bfloat16_keeps_its_states_in_single_precision(
     mixed_bfloat16, texts, randomise, numpy_lstm
 ):
