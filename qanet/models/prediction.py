@@ -5,13 +5,26 @@ from collections.abc import Callable
 import keras
 import numpy as np
 
+from qanet.models.half_precision import around_products, is_half_on_processor
+
 
 def prediction(model: keras.Model) -> Callable:
     """A function like `model.predict_on_batch` that several threads may call.
 
     On JAX, Keras' own gives the buffers of the weights away and stores new ones, which
-    breaks what another thread computes with them meanwhile.
+    breaks what another thread computes with them meanwhile. On TensorFlow, Keras' own
+    has XLA compute everything, and XLA does not multiply in half precision as fast as a
+    processor can.
     """
+    if is_half_on_processor(model):
+        import tensorflow as tf
+
+        @tf.function(autograph=False)
+        @around_products
+        def read(inputs):
+            return model(inputs, training=False)
+
+        return lambda inputs: arrays_of(read(inputs))
     if keras.backend.backend() != "jax":
         return model.predict_on_batch
     import jax
@@ -48,4 +61,9 @@ def any_shape(model: keras.Model) -> Callable | None:
     def read(inputs):
         return model(inputs, training=False)
 
-    return lambda inputs: keras.tree.map_structure(lambda y: y.numpy(), read(inputs))
+    return lambda inputs: arrays_of(read(inputs))
+
+
+def arrays_of(outputs):
+    """TensorFlow's tensors as NumPy's arrays."""
+    return keras.tree.map_structure(lambda tensor: tensor.numpy(), outputs)

@@ -13,6 +13,8 @@ import tensorflow as tf
 from qanet.datasets.batches import training_dataset
 from qanet.datasets.plans import PlannedBatch
 from qanet.errors import UserError
+from qanet.models.half_precision import around_products, is_half_on_processor
+from qanet.models.prediction import prediction
 from qanet.training.cluster import is_first_worker
 from qanet.training.distribution import divisible
 from qanet.training.learner import Learner
@@ -52,7 +54,7 @@ class TensorFlowDistribution:
 
     def training(self, learner):
         strategy = self._strategy
-        is_whole = not is_half_on_processor(learner)
+        is_whole = not is_half_on_processor(learner.model)
         compiled = self._compiled if is_whole else around_products
         step_of_replica = replica_step(learner, compiled)
         steps = {}
@@ -86,11 +88,13 @@ class TensorFlowDistribution:
 
     def predictor(self, model):
         if self._is_alone:
-            return model.predict_on_batch
+            return prediction(model)
         strategy = self._strategy
         replicas = len(strategy.extended.worker_devices)
+        is_whole = not is_half_on_processor(model)
+        compiled = self._compiled if is_whole else around_products
 
-        @self._compiled
+        @compiled
         def outputs_of(values, others, inputs):
             return model.stateless_call(values, others, inputs, training=False)[0]
 
@@ -132,27 +136,6 @@ class TensorFlowDistribution:
         if self._static_shapes:
             return function
         return tf.function(function, jit_compile=True, autograph=False)
-
-
-def is_half_on_processor(learner: Learner) -> bool:
-    """Whether a processor computes the learner's products in bfloat16."""
-    kinds = {device.device_type for device in tf.config.list_logical_devices()}
-    is_processor = not kinds & {"GPU", "TPU"}
-    return is_processor and learner.model.compute_dtype == "bfloat16"
-
-
-def around_products(function: Callable) -> Callable:
-    """A function for a graph whose operations XLA fuses, all but the matrix products.
-
-    TensorFlow leaves those to oneDNN, which has the processor's instructions for
-    products in half precision. XLA has not.
-    """
-
-    def fused(*arguments):
-        with tf.xla.experimental.jit_scope(lambda node: "MatMul" not in node.op):
-            return function(*arguments)
-
-    return fused
 
 
 def values_of(variables: Sequence[keras.Variable]) -> list[tf.Tensor]:

@@ -215,33 +215,6 @@ def test_cores_are_counted_where_the_system_does_not_tell_whose(monkeypatch):
     assert own_cores() == 6
 
 
-@pytest.mark.skipif(ON_JAX, reason="is for TensorFlow")
-def test_products_in_half_precision_are_left_to_the_library(monkeypatch):
-    """XLA has the rest of the step, and what a single precision step consists of."""
-    import tensorflow as tf
-
-    from qanet.training.on_tensorflow import around_products, is_half_on_processor
-
-    @tf.function
-    @around_products
-    def step(x):
-        return tf.tanh(x @ x) + 1.0
-
-    nodes = step.get_concrete_function(tf.zeros((2, 2))).graph.as_graph_def().node
-    compiled = {node.op: node.attr["_XlaCompile"].b for node in nodes}
-    assert (compiled["Tanh"], compiled["AddV2"]) == (True, True)
-    assert not compiled["MatMul"]
-
-    with precision("bfloat16"):
-        half = small_learner()
-    assert is_half_on_processor(half)
-    assert not is_half_on_processor(small_learner())
-    for kind in ("GPU", "TPU"):
-        devices = [SimpleNamespace(device_type=name) for name in ("CPU", kind)]
-        monkeypatch.setattr(tf.config, "list_logical_devices", lambda d=devices: d)
-        assert not is_half_on_processor(half)
-
-
 def test_a_round_of_one_batch_size_may_come_before_one_of_several():
     learner = small_learner()
     train = make_distribution(DistributionConfig()).training(learner)
