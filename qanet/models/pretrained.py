@@ -25,6 +25,7 @@ SAFETENSORS, CHECKPOINT = "model.safetensors", "bert_model.ckpt"
 
 # What the encoder's tensors begin with where those of heads are beside them.
 PREFIX = "bert."
+HEADS = ("cls.", "qa_outputs.")
 PIECES, POSITIONS = (
     f"embeddings.{name}_embeddings.weight" for name in ("word", "position")
 )
@@ -40,16 +41,15 @@ SETTINGS = {
 }
 FIXED = {"hidden_act": "gelu", "layer_norm_eps": 1e-12, "type_vocab_size": 2}
 
-# What pre-training alone needs, and other tensors of public files; a model may lack
-# them, and so may a file.
+# Of heads, and other tensors of public files; a model may lack them, and so may a file.
 OPTIONAL = re.compile(r"pooler\.|cls\.|embeddings\.position_ids|qa_outputs\.")
 
 
 def load_pretrained(model: "keras.Model", config: "BERTConfig") -> None:
     """Gives a model of `qanet.models.bert.encode` the weights of `config.pretrained`.
 
-    The pointer of a reader stays as it is, and so do the heads of a pre-training where
-    the file has none.
+    The pointer of a reader and the heads of a pre-training stay as they are where the
+    file has none.
 
     Raises:
         UserError: a file is missing or damaged, is of other sizes than the model, or
@@ -89,7 +89,7 @@ def save_pretrained(
     `vocab.txt`, which belongs to it, is what `WordPieces.save` writes.
 
     Args:
-        model: of `qanet.models.bert.encode`, with or without heads of a pre-training.
+        model: of `qanet.models.bert.encode`, with or without heads.
         config: its settings.
         directory: where `config.json` and `model.safetensors` go.
 
@@ -101,7 +101,7 @@ def save_pretrained(
     for name, place in places(model).items():
         # Each change undoes itself.
         tensor = place.change(np.array(place.variable)[..., place.part])
-        public = name if name.startswith("cls.") else f"{PREFIX}{name}"
+        public = name if name.startswith(HEADS) else f"{PREFIX}{name}"
         tensors[public] = np.ascontiguousarray(tensor)
     stored = {
         "architectures": ["BertForPreTraining"],
@@ -258,6 +258,8 @@ def _renamed(name: str, value: np.ndarray) -> tuple[str, np.ndarray]:
     # Of the heads, the right way round already.
     name = re.sub(r"(?<=[.])output_(?=bias$)", "", name)
     name = re.sub(r"(?<=[.])output_weights$", "weight", name)
+    # The head of a reader.
+    name = name.replace("cls.squad.", "qa_outputs.")
     return name, value
 
 
@@ -279,8 +281,8 @@ def places(model: "keras.Model") -> dict[str, Place]:
     """Where each tensor goes, by its name.
 
     Args:
-        model: of `qanet.models.bert.encode`; with the heads of a pre-training, see
-            `qanet.pretraining.mlm_model`, they have places too.
+        model: of `qanet.models.bert.encode`; the pointer of a reader and the heads of a
+            pre-training, see `qanet.pretraining.mlm_model`, have places too.
     """
     # Here, so that files are looked at without Keras.
     from qanet.layers.transformer_block import transformer_blocks
@@ -316,7 +318,10 @@ def places(model: "keras.Model") -> dict[str, Place]:
         put_dense(f"{name}.intermediate.dense", block.feed_forward.expand)
         put_dense(f"{name}.output.dense", block.feed_forward.contract)
         put_norm(f"{name}.output.LayerNorm", block.feed_forward_norm)
-    if any(layer.name == "pooler" for layer in model.layers):
+    layers = {layer.name for layer in model.layers}
+    if "pointer" in layers:
+        put_dense("qa_outputs", model.get_layer("pointer").span)
+    if "pooler" in layers:
         put_dense("pooler.dense", model.get_layer("pooler"))
         put_dense("cls.seq_relationship", model.get_layer("next_sentence"))
         predictor = model.get_layer("predictor")
