@@ -41,8 +41,10 @@ def add_parser(commands) -> None:
 def _run(options: argparse.Namespace) -> None:
     from qanet.datasets.soft_targets import fingerprint
     from qanet.datasets.sources import load_examples
+    from qanet.teacher import parts_of
 
-    if options.output.exists():
+    # With parts beside it, it was killed before it had removed them.
+    if options.output.exists() and not parts_of(options.output).exists():
         raise UserError(
             f"--output {options.output}: is there already; remove it or give another"
         )
@@ -59,7 +61,7 @@ def _run(options: argparse.Namespace) -> None:
     load_backend(options.model)
 
     from qanet.ensemble import load_readers
-    from qanet.teacher import key_of, parts_of, teach
+    from qanet.teacher import key_of, teach
 
     if parts_of(options.output).exists():
         log.info("going on with what is in %s", parts_of(options.output))

@@ -1,6 +1,7 @@
 """Tests of qanet.commands.teach, and of a training with what it writes."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -59,6 +60,28 @@ def test_augmented_sets_are_read_too_and_no_question_twice(
         fingerprint(paraphrase),
     }
     assert targets.data == ", ".join(files)
+
+
+def test_it_ends_what_was_killed_before_the_parts_were_removed(
+    trained, tiny_files, tmp_path, monkeypatch
+):
+    output = tmp_path / "teacher.npz"
+    command = ["teach", "--model", trained.directory, "--train", tiny_files.train]
+    command = [str(part) for part in [*command, "--output", output]]
+    monkeypatch.setattr("qanet.teacher.shutil", SimpleNamespace(rmtree=interrupt))
+    with pytest.raises(SystemExit):
+        cli.main(command)
+    whole = output.read_bytes()
+    monkeypatch.undo()
+
+    cli.main(command)
+
+    assert output.read_bytes() == whole
+    assert [path.name for path in tmp_path.iterdir()] == ["teacher.npz"]
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt
 
 
 def test_mistakes_are_told_before_anything_is_read(
