@@ -58,6 +58,7 @@ from qanet.config import Config, load_preset
 from qanet.datasets.plans import PlannedBatch
 from qanet.files import write_text
 from qanet.layers.encoder import EncoderStack
+from qanet.models.half_precision import around_products, is_half_on_processor
 from qanet.models.qanet import build_qanet
 from qanet.models.registry import forward_flops
 from qanet.run import POLICIES, precision
@@ -102,8 +103,8 @@ class RandomBatches:
 Steps = Callable[[int], Iterator]
 
 
-def prediction(model: keras.Model, inputs: dict[str, np.ndarray]) -> Steps:
-    """Passes of the compiled model, as `predict_on_batch` has it but for its wait."""
+def passes(model: keras.Model, inputs: dict[str, np.ndarray]) -> Steps:
+    """Passes of the model as `qanet.models.prediction` compiles it, not waited for."""
     if keras.backend.backend() == "jax":
         import jax
 
@@ -117,7 +118,11 @@ def prediction(model: keras.Model, inputs: dict[str, np.ndarray]) -> Steps:
     else:
         import tensorflow as tf
 
-        call = tf.function(partial(model, training=False), jit_compile=True)
+        call = partial(model, training=False)
+        if is_half_on_processor(model):
+            call = tf.function(around_products(call))
+        else:
+            call = tf.function(call, jit_compile=True)
 
         def steps(count):
             for _ in range(count):
@@ -246,7 +251,7 @@ class Benchmark:
             model = build_qanet(config.model, SIZES, encoder)
         planned = PlannedBatch(np.arange(batch), length, question)
         maker = RandomBatches(planned)
-        predict = prediction(model, maker.inputs(planned))
+        predict = passes(model, maker.inputs(planned))
         training = make_distribution(config.distribution).training(
             reading_learner(model, config)
         )

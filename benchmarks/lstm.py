@@ -4,8 +4,8 @@
     KERAS_BACKEND=jax python benchmarks/lstm.py --output gpu.json
 
 Each reads batches of texts, alone and with the gradient of a sum to input and weights,
-all of them in turn; PyTorch's takes part where it is installed. On an NVIDIA GPU, with
-JAX, PyTorch's is cuDNN's kernel.
+all of them in turn; PyTorch's takes part where it is installed. Where JAX computes on
+an NVIDIA GPU, so does PyTorch, by cuDNN's kernel. On TensorFlow it is for a processor.
 """
 
 import argparse
@@ -65,20 +65,20 @@ def of_jax(layer: keras.layers.Layer, x: np.ndarray, mask: np.ndarray):
     """Calls of a layer on JAX."""
     import jax
 
-    x, mask = jax.device_put((x, mask))
+    inputs = jax.device_put((x, mask))
     weights, others = (
         [variable.value for variable in group]
         for group in (layer.trainable_variables, layer.non_trainable_variables)
     )
 
-    def outputs(weights, x):
+    def outputs(weights, x, mask):
         return layer.stateless_call(weights, others, x, mask=mask)[0]
 
     read = jax.jit(outputs)
     train = jax.jit(jax.grad(lambda *inputs: outputs(*inputs).sum(), (0, 1)))
     return (
-        lambda: jax.block_until_ready(read(weights, x)),
-        lambda: jax.block_until_ready(train(weights, x)),
+        lambda: jax.block_until_ready(read(weights, *inputs)),
+        lambda: jax.block_until_ready(train(weights, *inputs)),
     )
 
 
@@ -88,7 +88,7 @@ def of_torch(x: np.ndarray, lengths: np.ndarray):
         import torch
     except ImportError:
         return None
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = "cuda" if gpu_name() else "cpu"
     layer = torch.nn.LSTM(WIDTH, UNITS, batch_first=True, bidirectional=True).to(device)
     x = torch.tensor(x, requires_grad=True, device=device)
     packed = torch.nn.utils.rnn.pack_padded_sequence
@@ -149,14 +149,13 @@ def in_turns(calls: dict[tuple, Callable], rounds: int) -> dict[tuple, float]:
     return {key: statistics.median(values) for key, values in durations.items()}
 
 
-def device_name() -> str:
-    """What computes ours."""
-    if keras.backend.backend() == "jax":
-        import jax
+def gpu_name() -> str | None:
+    """The GPU that computes ours, where one does."""
+    if keras.backend.backend() != "jax":
+        return None
+    import jax
 
-        if jax.default_backend() != "cpu":
-            return jax.devices()[0].device_kind
-    return platform.processor() or platform.machine()
+    return jax.devices()[0].device_kind if jax.default_backend() == "gpu" else None
 
 
 def main() -> None:
@@ -170,7 +169,7 @@ def main() -> None:
         print(row, flush=True)
     result = {
         "backend": keras.backend.backend(),
-        "device": device_name(),
+        "device": gpu_name() or platform.processor() or platform.machine(),
         "cores": len(os.sched_getaffinity(0)),
         "width": WIDTH,
         "units": UNITS,

@@ -8,6 +8,7 @@ from pathlib import Path
 from qanet.console import progress_bar
 from qanet.datasets.features import build_features
 from qanet.datasets.soft_targets import (
+    SoftTargets,
     fingerprint,
     join_targets,
     load_targets,
@@ -22,6 +23,8 @@ from qanet.reader import Reader
 
 # Questions that are read and then stored, so that no more of the work is lost.
 PART = 2000
+# The file in the directory of parts that tells what makes them.
+KEY = "key.json"
 
 
 def teach(
@@ -30,7 +33,8 @@ def teach(
     """Writes the soft targets of examples, part by part.
 
     The parts lie in the directory `parts_of(output)` until all of them are there; one
-    that is found whole is not made again.
+    that is found whole is not made again. Where the file is there too, it was stopped
+    before it had removed them.
 
     Args:
         reader: the teacher.
@@ -41,8 +45,8 @@ def teach(
 
     Raises:
         UserError: a file cannot be written, a question is too long for the reader,
-            parts lie there that another reader made or that are of other data, or
-            another process makes them.
+            parts lie there that another reader made or that are of other data, another
+            process makes them, or the file is there and not what they make.
     """
     reader.check_questions(examples)
     directory = parts_of(output)
@@ -52,22 +56,36 @@ def teach(
         raise UserError(f"{directory}: cannot be made: {error.strerror}") from None
     with held(directory):
         _check_parts(directory, key)
-        write_text(directory / "key.json", json.dumps(key))
-        parts = []
-        with progress_bar(total=len(examples), desc="reading", unit="question") as bar:
-            for first in range(0, len(examples), PART):
-                part = examples[first : first + PART]
-                path = directory / f"{first:09}.npz"
-                try:
-                    parts.append(load_targets(path))
-                except UserError:  # It is not there yet, or damaged.
-                    features = build_features(part, reader.vocabulary.tokens)
-                    logits = reader.logits(part, features)
-                    parts.append(made_targets(part, features, logits, data))
-                    save_targets(path, parts[-1])
-                bar.update(len(part))
-        save_targets(output, join_targets(parts))
+        if output.exists():
+            _check_whole(directory, output, examples)
+        else:
+            write_text(directory / KEY, json.dumps(key))
+            targets = _read(reader, examples, data, directory)
+            save_targets(output, join_targets(targets))
+        # The key last: it tells whose the rest is.
+        for path in directory.glob("*.npz"):
+            path.unlink()
         shutil.rmtree(directory)
+
+
+def _read(
+    reader: Reader, examples: Sequence[Example], data: str, directory: Path
+) -> list[SoftTargets]:
+    """All parts, those that are not there yet read and stored."""
+    parts = []
+    with progress_bar(total=len(examples), desc="reading", unit="question") as bar:
+        for first in range(0, len(examples), PART):
+            part = examples[first : first + PART]
+            path = directory / f"{first:09}.npz"
+            try:
+                parts.append(load_targets(path))
+            except UserError:  # It is not there yet, or damaged.
+                features = build_features(part, reader.vocabulary.tokens)
+                logits = reader.logits(part, features)
+                parts.append(made_targets(part, features, logits, data))
+                save_targets(path, parts[-1])
+            bar.update(len(part))
+    return parts
 
 
 def parts_of(output: Path) -> Path:
@@ -90,7 +108,7 @@ def key_of(readers: Sequence[Path], examples: Sequence[Example]) -> str:
 
 
 def _check_parts(directory: Path, key: str) -> None:
-    path = directory / "key.json"
+    path = directory / KEY
     try:
         found = parse_json(path.read_bytes())
     except FileNotFoundError:
@@ -101,4 +119,13 @@ def _check_parts(directory: Path, key: str) -> None:
         raise UserError(
             f"{directory}: holds parts of another teacher or of other data; remove it, "
             "or give another --output"
+        )
+
+
+def _check_whole(directory: Path, output: Path, examples: Sequence[Example]) -> None:
+    is_of_parts = (directory / KEY).exists()
+    wanted = set(map(fingerprint, examples))
+    if not is_of_parts or load_targets(output).questions.keys() != wanted:
+        raise UserError(
+            f"--output {output}: is there already; remove it or give another"
         )

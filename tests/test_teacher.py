@@ -1,6 +1,7 @@
 """Tests of qanet.teacher."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -62,6 +63,43 @@ def test_what_was_done_is_not_done_again(
     assert not parts_of(output).exists()
     for name, value in vars(load_targets(whole)).items():
         np.testing.assert_array_equal(getattr(load_targets(output), name), value)
+
+
+def test_what_was_whole_when_it_was_stopped_is_not_read_again(
+    trained_reader, examples, tmp_path, monkeypatch
+):
+    output = tmp_path / "targets.npz"
+
+    def interrupted(directory):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(teacher, "shutil", SimpleNamespace(rmtree=interrupted))
+        with pytest.raises(KeyboardInterrupt):
+            teach(trained_reader, examples, "d", output, "key")
+    # Of all parts the key goes last.
+    assert [path.name for path in parts_of(output).iterdir()] == ["key.json"]
+    whole = output.read_bytes()
+    monkeypatch.setattr(trained_reader, "logits", None)
+    teach(trained_reader, examples, "d", output, "key")
+    assert output.read_bytes() == whole
+    assert [path.name for path in tmp_path.iterdir()] == ["targets.npz"]
+
+
+@pytest.mark.parametrize("key", ['"key"', None], ids=["other data", "no key"])
+def test_another_file_beside_parts_is_left_alone(
+    trained_reader, examples, tmp_path, key
+):
+    output = tmp_path / "targets.npz"
+    count = 3 if key else len(examples)
+    teach(trained_reader, examples[:count], "d", output, "key")
+    parts_of(output).mkdir()
+    if key:
+        (parts_of(output) / "key.json").write_text(key)
+    before = output.read_bytes()
+    with pytest.raises(UserError, match="is there already"):
+        teach(trained_reader, examples, "d", output, "key")
+    assert output.read_bytes() == before
 
 
 def test_a_damaged_part_is_made_again(trained_reader, examples, tmp_path):

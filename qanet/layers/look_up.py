@@ -43,13 +43,17 @@ def look_up_small(table, rows):
         import jax
 
         return jax.lax.platform_dependent(table, rows, cpu=look_up, default=_multiply)
-    if keras.backend.backend() == "tensorflow":
-        import tensorflow as tf
-
-        devices = {device.device_type for device in tf.config.list_logical_devices()}
-        if devices & {"GPU", "TPU"}:
-            return _multiply(table, rows)
+    if keras.backend.backend() == "tensorflow" and has_accelerator():
+        return _multiply(table, rows)
     return look_up(table, rows)
+
+
+def has_accelerator() -> bool:
+    """Whether TensorFlow has a GPU or a TPU."""
+    import tensorflow as tf
+
+    devices = {device.device_type for device in tf.config.list_logical_devices()}
+    return bool(devices & {"GPU", "TPU"})
 
 
 def _take(table, rows):

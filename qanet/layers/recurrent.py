@@ -1,4 +1,4 @@
-"""A bidirectional LSTM that is fast on a processor (Hochreiter, Schmidhuber, 1997)."""
+"""A bidirectional LSTM of one fast loop (Hochreiter, Schmidhuber, 1997)."""
 
 import keras
 from keras import ops

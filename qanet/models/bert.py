@@ -58,8 +58,8 @@ class BERTConfig(Section):
     Attributes:
         name: the model's name in the registry.
         pretrained: directory of a public BERT model, with its `config.json`,
-            `vocab.txt` and weights; see `qanet.models.pretrained`. Without one the
-            training begins at random.
+            `vocab.txt` and weights, of a reader also its head; see
+            `qanet.models.pretrained`. Without one the training begins at random.
         width: size of the vectors of every layer.
         blocks: number of blocks.
         heads: attention heads; divides the width.

@@ -19,7 +19,7 @@ def prediction(model: keras.Model) -> Callable:
     if is_half_on_processor(model):
         import tensorflow as tf
 
-        @tf.function(autograph=False)
+        @tf.function(autograph=False, reduce_retracing=True)
         @around_products
         def read(inputs):
             return model(inputs, training=False)

@@ -25,7 +25,8 @@ SAFETENSORS, CHECKPOINT = "model.safetensors", "bert_model.ckpt"
 
 # What the encoder's tensors begin with where those of heads are beside them.
 PREFIX = "bert."
-HEADS = ("cls.", "qa_outputs.")
+# The two tensors of a reader's head.
+READER_HEAD = "qa_outputs."
 PIECES, POSITIONS = (
     f"embeddings.{name}_embeddings.weight" for name in ("word", "position")
 )
@@ -42,6 +43,7 @@ SETTINGS = {
 FIXED = {"hidden_act": "gelu", "layer_norm_eps": 1e-12, "type_vocab_size": 2}
 
 # Of heads, and other tensors of public files; a model may lack them, and so may a file.
+# A file with one of a reader's has both.
 OPTIONAL = re.compile(r"pooler\.|cls\.|embeddings\.position_ids|qa_outputs\.")
 
 
@@ -58,10 +60,12 @@ def load_pretrained(model: "keras.Model", config: "BERTConfig") -> None:
     directory = Path(config.pretrained)
     check_sizes(config)
     path, tensors = read_tensors(directory)
+    is_reader = any(name.startswith(READER_HEAD) for name in tensors)
     values = {}
     for name, place in places(model).items():
         if name not in tensors:
-            if OPTIONAL.match(name):
+            is_needed = is_reader and name.startswith(READER_HEAD)
+            if OPTIONAL.match(name) and not is_needed:
                 continue
             raise UserError(f"{path}: has no tensor {name}")
         tensor = place.change(tensors.pop(name))
@@ -89,7 +93,7 @@ def save_pretrained(
     `vocab.txt`, which belongs to it, is what `WordPieces.save` writes.
 
     Args:
-        model: of `qanet.models.bert.encode`, with or without heads.
+        model: of `qanet.models.bert.encode`, with the heads of a pre-training.
         config: its settings.
         directory: where `config.json` and `model.safetensors` go.
 
@@ -101,7 +105,7 @@ def save_pretrained(
     for name, place in places(model).items():
         # Each change undoes itself.
         tensor = place.change(np.array(place.variable)[..., place.part])
-        public = name if name.startswith(HEADS) else f"{PREFIX}{name}"
+        public = name if name.startswith("cls.") else f"{PREFIX}{name}"
         tensors[public] = np.ascontiguousarray(tensor)
     stored = {
         "architectures": ["BertForPreTraining"],
@@ -259,7 +263,7 @@ def _renamed(name: str, value: np.ndarray) -> tuple[str, np.ndarray]:
     name = re.sub(r"(?<=[.])output_(?=bias$)", "", name)
     name = re.sub(r"(?<=[.])output_weights$", "weight", name)
     # The head of a reader.
-    name = name.replace("cls.squad.", "qa_outputs.")
+    name = name.replace("cls.squad.", READER_HEAD)
     return name, value
 
 
@@ -320,7 +324,7 @@ def places(model: "keras.Model") -> dict[str, Place]:
         put_norm(f"{name}.output.LayerNorm", block.feed_forward_norm)
     layers = {layer.name for layer in model.layers}
     if "pointer" in layers:
-        put_dense("qa_outputs", model.get_layer("pointer").span)
+        put_dense(READER_HEAD.removesuffix("."), model.get_layer("pointer").span)
     if "pooler" in layers:
         put_dense("pooler.dense", model.get_layer("pooler"))
         put_dense("cls.seq_relationship", model.get_layer("next_sentence"))

@@ -54,9 +54,8 @@ class TensorFlowDistribution:
 
     def training(self, learner):
         strategy = self._strategy
-        is_whole = not is_half_on_processor(learner.model)
-        compiled = self._compiled if is_whole else around_products
-        step_of_replica = replica_step(learner, compiled)
+        is_half = is_half_on_processor(learner.model)
+        step_of_replica = replica_step(learner, self._compiler(learner.model))
         steps = {}
 
         def run(batch):
@@ -78,7 +77,7 @@ class TensorFlowDistribution:
                 steps[key] = tf.function(
                     run,
                     input_signature=spec,
-                    jit_compile=self._is_alone and is_whole,
+                    jit_compile=self._is_alone and not is_half,
                     autograph=False,
                 )
             for batch in dataset:
@@ -91,10 +90,8 @@ class TensorFlowDistribution:
             return prediction(model)
         strategy = self._strategy
         replicas = len(strategy.extended.worker_devices)
-        is_whole = not is_half_on_processor(model)
-        compiled = self._compiled if is_whole else around_products
 
-        @compiled
+        @self._compiler(model)
         def outputs_of(values, others, inputs):
             return model.stateless_call(values, others, inputs, training=False)[0]
 
@@ -103,7 +100,7 @@ class TensorFlowDistribution:
             others = values_of(model.non_trainable_variables)
             return outputs_of(values, others, inputs)
 
-        @tf.function(reduce_retracing=not self._static_shapes)
+        @tf.function(reduce_retracing=not self._static_shapes, autograph=False)
         def step(inputs):
             return strategy.run(read, args=(inputs,))
 
@@ -126,6 +123,10 @@ class TensorFlowDistribution:
             )
 
         return predict
+
+    def _compiler(self, model) -> Callable:
+        """What compiles a function of tensors that a replica computes."""
+        return around_products if is_half_on_processor(model) else self._compiled
 
     def _compiled(self, function):
         """The function compiled by XLA; a TPU compiles it anyway.

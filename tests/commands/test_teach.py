@@ -68,11 +68,12 @@ def test_it_ends_what_was_killed_before_the_parts_were_removed(
     output = tmp_path / "teacher.npz"
     command = ["teach", "--model", trained.directory, "--train", tiny_files.train]
     command = [str(part) for part in [*command, "--output", output]]
-    monkeypatch.setattr("qanet.teacher.shutil", SimpleNamespace(rmtree=interrupt))
-    with pytest.raises(SystemExit):
-        cli.main(command)
+    with monkeypatch.context() as patch:
+        patch.setattr("qanet.teacher.shutil", SimpleNamespace(rmtree=interrupt))
+        with pytest.raises(SystemExit):
+            cli.main(command)
     whole = output.read_bytes()
-    monkeypatch.undo()
+    monkeypatch.setattr(Reader, "logits", None)
 
     cli.main(command)
 

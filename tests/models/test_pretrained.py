@@ -167,15 +167,13 @@ def test_original_checkpoints_are_read_alike(original):
 
 def test_what_is_written_is_a_public_model(tmp_path):
     config = BERTConfig(pretrained=str(PUBLIC), **SIZES)
-    save_pretrained(made(PUBLIC), config, tmp_path)
+    save_pretrained(begun(PUBLIC), config, tmp_path)
     _, expected = read_tensors(PUBLIC)
     _, tensors = read_tensors(tmp_path)
-    needed = [name for name in expected if not name.startswith("pooler")]
-    pointer = ["qa_outputs.bias", "qa_outputs.weight"]
-    assert sorted(tensors) == sorted([*needed, *pointer])
-    for name in needed:
-        tensor = tensors[name]
-        np.testing.assert_array_equal(tensor, expected[name], name)
+    heads = [name for name in tensors if name.startswith("cls.")]
+    assert sorted(tensors) == sorted([*expected, *heads])
+    for name, value in expected.items():
+        np.testing.assert_array_equal(tensors[name], value, name)
     stored, public = (
         json.loads((directory / "config.json").read_text("utf-8"))
         for directory in (tmp_path, PUBLIC)
@@ -188,8 +186,9 @@ def test_what_is_written_is_a_public_model(tmp_path):
 
     with safe_open(tmp_path / "model.safetensors", "numpy") as file:
         assert file.metadata() == {"format": "pt"}
-        encoder = set(file.keys()) - set(pointer)
-        assert all(name.startswith("bert.") for name in encoder)
+        stored = list(file.keys())
+    public = [name if name in heads else f"bert.{name}" for name in tensors]
+    assert sorted(stored) == sorted(public)
 
 
 @pytest.fixture
@@ -270,6 +269,7 @@ def copied(tmp_path):
 
 
 BIAS = "encoder__layer__1__output__dense__bias"
+HEAD = "qa_outputs__weight"
 
 
 @pytest.mark.parametrize(
@@ -281,8 +281,10 @@ BIAS = "encoder__layer__1__output__dense__bias"
             {"encoder__layer__2__x": [1]},
             r"has a tensor encoder\.layer\.2\.x, for which",
         ),
+        ({HEAD: np.ones((2, 8))}, r"has no tensor qa_outputs\.bias"),
+        ({HEAD: np.ones((3, 8))}, r"qa_outputs\.weight has shape \(8, 3\), not"),
     ],
-    ids=["missing", "misshapen", "left over"],
+    ids=["missing", "misshapen", "left over", "half a head", "head of another kind"],
 )
 def test_a_tensor_that_does_not_fit_is_named(copied, changes, message):
     with pytest.raises(UserError, match=message) as error:

@@ -249,6 +249,34 @@ def test_half_precision_learns_like_single():
     assert all(variable.dtype == "float32" for variable in learner.model.variables)
 
 
+@pytest.mark.skipif(ON_JAX, reason="is for TensorFlow")
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_half_precision_is_predicted_around_its_products(replicas, monkeypatch, rng):
+    from qanet.models import half_precision, prediction
+    from qanet.training import on_tensorflow
+
+    used = []
+
+    def noted(function):
+        used.append(function)
+        return half_precision.around_products(function)
+
+    for module in (prediction, on_tensorflow):
+        monkeypatch.setattr(module, "around_products", noted)
+    monkeypatch.setattr(half_precision, "multiplies_in_half", lambda: True)
+    one = make_distribution(DistributionConfig())
+    distribution = over(2) if replicas == 2 else one
+    with precision("bfloat16"), distribution.scope():
+        model = small_learner().model
+    predict = distribution.predictor(model)
+    for count in (3, 4):
+        x = rng.normal(size=(count, 3)).astype("float32")
+        found = predict({"x": x})["y"]
+        expected = ops.convert_to_numpy(ops.cast(model({"x": x})["y"], "float32"))
+        np.testing.assert_allclose(np.asarray(found, "float32"), expected, atol=0.02)
+    assert used
+
+
 def test_the_step_is_traced_once_for_all_rounds(alone):
     """Start and end have a loss each."""
     assert alone.traces == 2 * [(4, 32 if ON_JAX else None)]
