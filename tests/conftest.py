@@ -5,6 +5,8 @@ import os
 import runpy
 import shutil
 import tempfile
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -170,6 +172,35 @@ def uncompiled():
     """A test's steps are neither traced nor compiled, see `eagerly`."""
     with eagerly():
         yield
+
+
+@pytest.fixture
+def stopped_at_its_second_measurement(monkeypatch):
+    """A context in which a training is stopped there, as by Ctrl-C."""
+    from qanet.training.loop import Loop
+
+    measure, count = Loop._measure, iter((1, 2))
+
+    def stop():
+        raise KeyboardInterrupt
+
+    def measured(loop):
+        task = loop.task
+        if next(count) == 2:
+            loop.task = replace(task, measure=stop)
+        try:
+            return measure(loop)
+        finally:
+            loop.task = task
+
+    @contextmanager
+    def context():
+        with monkeypatch.context() as patch:
+            patch.setattr(Loop, "_measure", measured)
+            with pytest.raises(KeyboardInterrupt):
+                yield
+
+    return context()
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from qanet.config import load_preset
 from qanet.reader import Reader
 from qanet.run import Run
 from qanet.serving.explanation import Explainer
-from qanet.training import trainer as trainer_module
 from qanet.training.session import train_run
 
 TINY = """
@@ -62,21 +61,11 @@ def test_it_answers_with_words_of_the_context(answers):
 
 
 def test_a_training_that_was_stopped_goes_on_bit_for_bit(
-    run, config, tmp_path, uncompiled, monkeypatch
+    run, config, tmp_path, uncompiled, stopped_at_its_second_measurement
 ):
-    evaluate, calls = trainer_module.evaluate, []
-
-    def interrupted(*arguments, **options):
-        calls.append(1)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return evaluate(*arguments, **options)
-
     stopped = Run(tmp_path / "stopped")
-    with monkeypatch.context() as patch:
-        patch.setattr(trainer_module, "evaluate", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            train_run(config, stopped)
+    with stopped_at_its_second_measurement:
+        train_run(config, stopped)
     train_run(config, stopped, resume=True)
     assert stopped.load_metrics() == run.load_metrics()
     with np.load(run.weights_path) as one, np.load(stopped.weights_path) as other:

@@ -85,19 +85,10 @@ def test_a_perplexity_that_no_number_holds_is_told():
 
 
 def test_a_training_that_was_stopped_goes_on_bit_for_bit(
-    short, text, tmp_path, monkeypatch
+    short, text, tmp_path, stopped_at_its_second_measurement
 ):
     run = BiLMRun(tmp_path / "run")
-    measured, calls = bilm_pretrainer.perplexity, []
-
-    def interrupted(*arguments):
-        calls.append(1)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return measured(*arguments)
-
-    monkeypatch.setattr(bilm_pretrainer, "perplexity", interrupted)
-    with pytest.raises(KeyboardInterrupt):
+    with stopped_at_its_second_measurement:
         pretrain_bilm(configured(text), run)
     assert not run.encoder_directory.exists()
     pretrain_bilm(run.load_config(), run, resume=True)

@@ -86,24 +86,10 @@ def test_topics_are_learned(text, tmp_path):
 
 
 def test_a_training_that_was_stopped_goes_on_bit_for_bit(
-    short, text, tmp_path, monkeypatch
+    short, text, tmp_path, stopped_at_its_second_measurement
 ):
     run = PretrainingRun(tmp_path / "run")
-    made, calls = mlm_pretrainer._measurement, []
-
-    def interrupted(*arguments):
-        measure = made(*arguments)
-
-        def interrupt():
-            calls.append(1)
-            if len(calls) == 2:
-                raise KeyboardInterrupt
-            return measure()
-
-        return interrupt
-
-    monkeypatch.setattr(mlm_pretrainer, "_measurement", interrupted)
-    with pytest.raises(KeyboardInterrupt):
+    with stopped_at_its_second_measurement:
         pretrain(configured(text, *SHORT), run)
     assert not run.encoder_directory.exists()
     pretrain(run.load_config(), run, resume=True)

@@ -308,7 +308,12 @@ def test_no_example_to_train_on_is_a_users_mistake(compiled_trainer, tiny_config
 
 @pytest.mark.parametrize(("checkpoint_every", "stored"), [(1000, 2), (1, 3), (3, 3)])
 def test_interrupted_run_resumes_bit_for_bit(
-    trainer, rewind, monkeypatch, checkpoint_every, stored
+    trainer,
+    rewind,
+    monkeypatch,
+    checkpoint_every,
+    stored,
+    stopped_at_its_second_measurement,
 ):
     trainer.loop.fit()
     expected = weights_of(trainer.model), averages_of(trainer)
@@ -319,16 +324,7 @@ def test_interrupted_run_resumes_bit_for_bit(
     shorter = {"checkpoint_every": checkpoint_every}
     config = trainer.loop.config.model_copy(update=shorter)
     monkeypatch.setattr(trainer.loop, "config", config)
-    evaluate, calls = trainer_module.evaluate, []
-
-    def interrupt(*arguments, **options):
-        calls.append(1)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return evaluate(*arguments, **options)
-
-    monkeypatch.setattr(trainer_module, "evaluate", interrupt)
-    with pytest.raises(KeyboardInterrupt):
+    with stopped_at_its_second_measurement:
         trainer.loop.fit()
     rewind()
     assert trainer.loop.resume()

@@ -165,28 +165,14 @@ def test_damaged_and_missing_files_are_named(learned, tmp_path, name):
 
 
 def test_a_training_that_was_stopped_goes_on_bit_for_bit(
-    learned, pairs, tmp_path, monkeypatch
+    learned, pairs, tmp_path, monkeypatch, stopped_at_its_second_measurement
 ):
     run = TranslationRun(tmp_path / "run")
     steps = ("training.steps=20", "training.evaluate_every=10")
     config = configured(pairs, *steps, "model.dropout=0.1")
-    made, calls = translators._measurement, []
-
-    def interrupted(*arguments):
-        measure = made(*arguments)
-
-        def interrupt():
-            calls.append(1)
-            if len(calls) == 2:
-                raise KeyboardInterrupt
-            return measure()
-
-        return interrupt
-
     # Measuring BLEU would take longer than the training.
     monkeypatch.setattr(translators, "bleu", lambda *_: 0.0)
-    monkeypatch.setattr(translators, "_measurement", interrupted)
-    with pytest.raises(KeyboardInterrupt):
+    with stopped_at_its_second_measurement:
         train_translator(config, run)
     train_translator(run.load_config(), run, resume=True)
     whole = TranslationRun(tmp_path / "whole")
