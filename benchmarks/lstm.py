@@ -75,7 +75,7 @@ def of_jax(layer: keras.layers.Layer, x: np.ndarray, mask: np.ndarray):
         return layer.stateless_call(weights, others, x, mask=mask)[0]
 
     read = jax.jit(outputs)
-    train = jax.jit(jax.grad(lambda *inputs: outputs(*inputs).sum(), (0, 1)))
+    train = jax.jit(jax.grad(lambda *arguments: outputs(*arguments).sum(), (0, 1)))
     return (
         lambda: jax.block_until_ready(read(weights, *inputs)),
         lambda: jax.block_until_ready(train(weights, *inputs)),

@@ -126,6 +126,9 @@ def _check_whole(directory: Path, output: Path, examples: Sequence[Example]) -> 
     is_of_parts = (directory / KEY).exists()
     wanted = set(map(fingerprint, examples))
     if not is_of_parts or load_targets(output).questions.keys() != wanted:
-        raise UserError(
-            f"--output {output}: is there already; remove it or give another"
-        )
+        raise already_there(output)
+
+
+def already_there(output: Path) -> UserError:
+    """What is said of a file that is not to be written over."""
+    return UserError(f"--output {output}: is there already; remove it or give another")

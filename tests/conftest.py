@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -179,14 +180,14 @@ def stopped_at_its_second_measurement(monkeypatch):
     """A context in which a training is stopped there, as by Ctrl-C."""
     from qanet.training.loop import Loop
 
-    measure, count = Loop._measure, iter((1, 2))
+    measure, numbers = Loop._measure, count(1)
 
     def stop():
         raise KeyboardInterrupt
 
     def measured(loop):
         task = loop.task
-        if next(count) == 2:
+        if next(numbers) == 2:
             loop.task = replace(task, measure=stop)
         try:
             return measure(loop)

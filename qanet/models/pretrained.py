@@ -25,8 +25,8 @@ SAFETENSORS, CHECKPOINT = "model.safetensors", "bert_model.ckpt"
 
 # What the encoder's tensors begin with where those of heads are beside them.
 PREFIX = "bert."
-# The two tensors of a reader's head.
-READER_HEAD = "qa_outputs."
+# A reader's head, a matrix and a bias.
+READER_HEAD = "qa_outputs"
 PIECES, POSITIONS = (
     f"embeddings.{name}_embeddings.weight" for name in ("word", "position")
 )
@@ -43,8 +43,8 @@ SETTINGS = {
 FIXED = {"hidden_act": "gelu", "layer_norm_eps": 1e-12, "type_vocab_size": 2}
 
 # Of heads, and other tensors of public files; a model may lack them, and so may a file.
-# A file with one of a reader's has both.
-OPTIONAL = re.compile(r"pooler\.|cls\.|embeddings\.position_ids|qa_outputs\.")
+# A file with one tensor of a reader's has both.
+OPTIONAL = re.compile(rf"pooler\.|cls\.|embeddings\.position_ids|{READER_HEAD}\.")
 
 
 def load_pretrained(model: "keras.Model", config: "BERTConfig") -> None:
@@ -263,7 +263,7 @@ def _renamed(name: str, value: np.ndarray) -> tuple[str, np.ndarray]:
     name = re.sub(r"(?<=[.])output_(?=bias$)", "", name)
     name = re.sub(r"(?<=[.])output_weights$", "weight", name)
     # The head of a reader.
-    name = name.replace("cls.squad.", READER_HEAD)
+    name = name.replace("cls.squad", READER_HEAD)
     return name, value
 
 
@@ -324,7 +324,7 @@ def places(model: "keras.Model") -> dict[str, Place]:
         put_norm(f"{name}.output.LayerNorm", block.feed_forward_norm)
     layers = {layer.name for layer in model.layers}
     if "pointer" in layers:
-        put_dense(READER_HEAD.removesuffix("."), model.get_layer("pointer").span)
+        put_dense(READER_HEAD, model.get_layer("pointer").span)
     if "pooler" in layers:
         put_dense("pooler.dense", model.get_layer("pooler"))
         put_dense("cls.seq_relationship", model.get_layer("next_sentence"))

@@ -145,6 +145,11 @@ def test_seconds_of_a_step_are_the_median_of_groups(script, monkeypatch):
     assert script.first_seconds(steps) == 2.0
 
 
+@pytest.mark.parametrize("kind", ["float32", "bfloat16"])
+def test_the_rate_of_products_is_measured_in_each_precision(script, kind):
+    assert script.matrix_rate(8, kind, 0.0) > 0
+
+
 # The recurrent stack.
 
 
