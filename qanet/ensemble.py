@@ -57,6 +57,8 @@ class Ensemble(Reader):
         """
         if chosen is None:
             chosen = np.arange(len(examples))
+        # Before the first reader reads, which may take long.
+        self.check_questions([examples[i] for i in chosen])
         spans = [features.spans_of(i) for i in chosen]
         total = [np.zeros((2, 1 + len(to))) for to in spans]
         sums = np.zeros((len(spans), 2))

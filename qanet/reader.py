@@ -347,10 +347,13 @@ class Reader:
         return logits, no_answer
 
 
+class NotFinite(UserError):
+    """What a model says cannot be ranked."""
+
+
 def _check_finite(logits: np.ndarray) -> None:
-    """Raises `UserError` where the model says nothing that can be ranked."""
     if not np.isfinite(logits).all():
-        raise UserError(
+        raise NotFinite(
             "the reader computes what is no finite number, so its files are damaged; "
             "copy or export it anew"
         )

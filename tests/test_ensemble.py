@@ -85,6 +85,14 @@ def test_a_question_is_refused_that_is_too_long_for_one_of_them():
         together.check_questions([Example("2", "x" * 1001, CONTEXT, ())])
 
 
+def test_it_is_refused_before_any_of_them_reads():
+    first = reader([0.0] * 4)
+    first.predict = None
+    together = Ensemble([first, reader([0.0] * 14, kind=Letters)])
+    with pytest.raises(UserError, match="question 0 has 1001 "):
+        together.answer("x" * 1001, CONTEXT)
+
+
 def test_only_the_chosen_examples_are_read():
     texts = [CONTEXT, CONTEXT.replace("Rome", "the old town of Rome"), "Bo"]
     examples = [Example(str(i), QUESTION, text, ()) for i, text in enumerate(texts)]

@@ -131,7 +131,10 @@ def _read(options: argparse.Namespace, output: Path):
     for directory in options.model:
         check_reader(directory)
     data = _full_name(options.data)
+    _refuse_run(output)
     _refuse_results_of_other_data(output, data)
+    if options.output:
+        _refuse_files_of_others(output)
     examples = _load_dev(options.data)
     load_backend(options.model)
 
@@ -176,8 +179,26 @@ def _full_name(data: str) -> str:
     return data if is_name(data) else os.path.realpath(data)
 
 
+def _refuse_run(output: Path) -> None:
+    """Refuses the directory of a training, whose end its own metrics mark."""
+    if (output / "config.json").exists():
+        raise UserError(f"{output}: holds a run; give another --output")
+
+
+def _refuse_files_of_others(output: Path) -> None:
+    """Refuses a directory where files that no evaluation wrote would be replaced."""
+    if (output / "metrics.json").exists():
+        return
+    for name in (*RESULT_FILES, *REPORT_FILES):
+        if (output / name).exists():
+            raise UserError(
+                f"{output / name}: would be replaced, and no evaluation with a reader "
+                "wrote it; give another --output"
+            )
+
+
 def _refuse_results_of_other_data(output: Path, data: str) -> None:
-    """Refuses a directory with the metrics of other data, or of a training."""
+    """Refuses a directory with the metrics of other data."""
     from qanet.files import parse_json
 
     path = output / "metrics.json"

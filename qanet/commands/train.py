@@ -14,6 +14,7 @@ from qanet.commands.options import (
     configured,
     printable,
 )
+from qanet.config import preset_names
 from qanet.console import load_keras, log, say
 from qanet.errors import UserError
 from qanet.memory import keep_blocks
@@ -202,11 +203,16 @@ def _scores(metrics: dict) -> str:
 
 def _new_directory(wanted: Path) -> Path:
     """`wanted`, or the first of `wanted-2`, `wanted-3`, ... that is free."""
-    directory, number = wanted, 2
-    while directory.exists():
+    directory, number, taken = wanted, 2, _names_of_others(wanted)
+    while directory.exists() or directory.name in taken:
         directory = wanted.with_name(f"{wanted.name}-{number}")
         number += 1
     return directory
+
+
+def _names_of_others(wanted: Path) -> set[str]:
+    """What the first runs of other presets are called: `bert-6` is none of `bert`'s."""
+    return set(preset_names()) - {wanted.name}
 
 
 def _newest_directory(wanted: Path) -> Path:
@@ -216,10 +222,11 @@ def _newest_directory(wanted: Path) -> Path:
         UserError: none of them holds a run.
     """
     name = re.compile(rf"{re.escape(wanted.name)}(-\d+)?")
+    others = _names_of_others(wanted)
     configs = [
         path
         for path in wanted.parent.glob("*/config.json")
-        if name.fullmatch(path.parent.name)
+        if name.fullmatch(path.parent.name) and path.parent.name not in others
     ]
     if not configs:
         raise UserError(

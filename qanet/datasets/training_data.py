@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from qanet.config import ORIGINAL, Config, TrainingConfig
+from qanet.console import log
 from qanet.datasets.batches import read_contextual
 from qanet.datasets.contextual import ContextualVectors
 from qanet.datasets.features import (
@@ -174,6 +175,11 @@ def _read_packed(config: Config, vocabulary: TextEncoder | None) -> TrainingData
         raise UserError(
             f"{config.data.packed}: has no training set {name!r}, which data.mix "
             f"names; it has {', '.join(data.sources)}"
+        )
+    for name in data.sources.keys() - config.data.mix.keys():
+        log.warning(
+            f"{config.data.packed}: its training set {name!r} takes no part; to draw "
+            "from it, give it a weight in data.mix"
         )
     if config.training.teacher:
         raise UserError(

@@ -103,13 +103,19 @@ def _properties(run: Run, config: Config, facts: Facts) -> list[list[str]]:
         ["licence", facts.licence],
         ["trained on", config.data.packed or config.data.train],
         ["data", facts.data],
-        ["word vectors", ", ".join(config.vocabulary.vectors) or "its own"],
+        ["word vectors", _vectors(config)],
         ["their origin", facts.vectors],
         ["training", facts.training or _duration(run, config.training.batch_size)],
         ["hardware", facts.hardware],
         ["seed", facts.seed or str(config.training.seed)],
         ["no answer", no_answer],
     ]
+
+
+def _vectors(config: Config) -> str:
+    if config.data.packed:
+        return "as packed"
+    return ", ".join(config.vocabulary.vectors) or "its own"
 
 
 def _scores(run: Run, config: Config, facts: Facts) -> list[list[str]]:

@@ -113,10 +113,10 @@ def build_aoa(config: AoAConfig, sizes: EmbeddingSizes) -> "keras.Model":
         attention = AttentionOverAttention(name=f"{name}_attention")(
             x, question, *masks
         )
-        column = keras.layers.Reshape((-1, 1), name=f"{name}_column")(attention)
-        outputs.append(
-            keras.layers.Concatenate(name=f"{name}_vectors")([dropout(x), column])
-        )
+        # Logarithms, which half precision would round.
+        column = keras.layers.Reshape((-1, 1), dtype="float32", name=f"{name}_column")
+        vectors = keras.layers.Concatenate(dtype="float32", name=f"{name}_vectors")
+        outputs.append(vectors([dropout(x), column(attention)]))
     start, end = SpanPointer(name="pointer")(
         dropout(aware), *outputs, texts.context_mask
     )

@@ -42,6 +42,15 @@ class ModelConfig(BERTConfig):
     heads: Size = 4
     feed_forward: Size = 1024
 
+    @model_validator(mode="after")
+    def _check_head(self) -> Self:
+        if self.attention_over_attention:
+            raise ValueError(
+                "attention_over_attention is of a reader's head; set it where the "
+                "encoder is fine-tuned"
+            )
+        return self
+
 
 class TrainingConfig(LearningConfig):
     """How it is trained; the constants are those of BERT (appendix A.2).

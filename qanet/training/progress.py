@@ -13,6 +13,14 @@ from qanet.errors import UserError
 LOOK_EVERY = 0.2
 
 
+def diverged(what: str) -> UserError:
+    """The error of a training that has come to what is no number."""
+    return UserError(
+        f"{what}; start a new run with a lower training.learning_rate "
+        "(--set training.learning_rate=...)"
+    )
+
+
 class ProgressBar:
     """Shows speed, loss and the last measurement; stops at a loss that is no number.
 
@@ -94,10 +102,7 @@ class ProgressBar:
             self.read += 1
             if not math.isfinite(loss):
                 step = self.finished + self.read
-                raise UserError(
-                    f"the loss is {loss} at step {step}; start a new run with a "
-                    "lower training.learning_rate (--set training.learning_rate=...)"
-                )
+                raise diverged(f"the loss is {loss} at step {step}")
             self.total += loss
         del self.unread[:count]
         self.looked = time.monotonic()

@@ -77,6 +77,7 @@ def _train_run(
                 if found
                 else "there is no checkpoint yet: starting at the first step"
             )
+    trainer.reader.check_questions(data.dev_examples)
     counts = data.counts
     for name, count in trainer.left_out.items():
         counts["train" if name == ORIGINAL else name]["left_out"] = count

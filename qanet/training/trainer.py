@@ -13,13 +13,14 @@ from qanet.datasets.training_data import TrainingData
 from qanet.datasets.windows import Windows, training_windows
 from qanet.evaluation.evaluator import evaluate
 from qanet.models.registry import MODELS, forward_flops
-from qanet.reader import Reader
+from qanet.reader import NotFinite, Reader
 from qanet.run import Run, build_run_model, embedding_sizes
 from qanet.training.checkpoint import checkpoints
 from qanet.training.distribution import Distribution, check_share
 from qanet.training.learner import Learner
 from qanet.training.loop import Loop, Task
 from qanet.training.loss import span_loss, taught_loss
+from qanet.training.progress import diverged
 
 
 class Trainer:
@@ -94,15 +95,22 @@ class Trainer:
             load_pretrained(self.model, model)
 
     def _measure(self) -> dict[str, float]:
-        """Scores the model on dev."""
-        metrics = evaluate(
-            self.reader,
-            self.data.dev_examples,
-            self.data.dev,
-            self.config.training.evaluation_questions,
-            progress="evaluating" if self.is_chief else None,
-            choose_threshold=True,
-        ).metrics
+        """Scores the model on dev.
+
+        Raises:
+            UserError: it computes what is no finite number.
+        """
+        try:
+            metrics = evaluate(
+                self.reader,
+                self.data.dev_examples,
+                self.data.dev,
+                self.config.training.evaluation_questions,
+                progress="evaluating" if self.is_chief else None,
+                choose_threshold=True,
+            ).metrics
+        except NotFinite:
+            raise diverged("what the model says of dev are no finite numbers") from None
         return {name: metrics[name] for name in ("exact_match", "f1")}
 
     def _flops(self, batch: PlannedBatch) -> int:

@@ -39,10 +39,13 @@ class ModelConfig(Section):
 
     @model_validator(mode="after")
     def _check_width(self) -> Self:
-        if self.width % self.heads:
+        if self.name == "transformer" and self.width % self.heads:
             raise ValueError(f"heads={self.heads} does not divide width={self.width}")
         if self.width % 2:
-            raise ValueError("width must be even, half sines and half cosines")
+            raise ValueError(
+                "width must be even: half are sines and half cosines, or half are read "
+                "forwards and half backwards"
+            )
         return self
 
 

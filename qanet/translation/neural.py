@@ -49,11 +49,15 @@ class NeuralTranslator:
         for path in (run.config_path, run.subwords_path, run.weights_path):
             digest.update(path.read_bytes())
         way = f"beam {beams}" if temperature is None else f"temperature {temperature}"
-        self.name = f"nmt:{Path(directory).name} {digest.hexdigest()[:12]} {way}"
+        self.name = f"nmt:{Path(directory).name} {digest.hexdigest()[:12]} {way}, ended"
         self._searches = {}
 
     def translate(self, sentences: Sequence[str], count: int) -> list[list[str]]:
-        """See `Translator.translate`; a sentence longer than all buckets has none."""
+        """See `Translator.translate`.
+
+        A sentence longer than all buckets has none, and one whose translations do not
+        end within half as much again.
+        """
         results: list[list[str]] = [[] for _ in sentences]
         encoded = self.subwords.encode(sentences)
         lengths = np.array([len(pieces) for pieces in encoded])
@@ -75,7 +79,9 @@ class NeuralTranslator:
                     {"source": source, "seed": seeds}
                 )
                 for item, found in zip(part, tokens, strict=False):
-                    texts = dict.fromkeys(self.subwords.decode(found))
+                    # What has no end was cut, in the middle of a repetition mostly.
+                    ended = found[(found == END).any(axis=-1)]
+                    texts = dict.fromkeys(self.subwords.decode(ended))
                     results[item] = [text for text in texts if text][:count]
         return results
 

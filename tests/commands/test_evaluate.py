@@ -356,10 +356,19 @@ def test_results_of_other_data_are_kept(refused, loaded, tiny_files, tmp_path, c
     line = refused(cli.evaluate, *arguments, "--data", other)
     assert f"holds the results of {tiny_files.dev}" in line
     assert (tmp_path / "out" / "metrics.json").read_text() == before
-    # Also those of the training.
+    # Also those of the training, which may still be under way.
     arguments[-1] = "run"
     line = refused(cli.evaluate, *arguments, "--data", tiny_files.dev)
-    assert "run/metrics.json: holds the results of other data" in line
+    assert line == "error: run: holds a run; give another --output"
+
+
+@pytest.mark.parametrize("name", ["predictions.json", "report.png"])
+def test_files_of_others_are_kept(refused, loaded, tiny_files, tmp_path, name):
+    (tmp_path / name).write_text("mine")
+    arguments = ["--model", "run", "--output", tmp_path, "--data", tiny_files.dev]
+    line = refused(cli.evaluate, *arguments)
+    assert f"{name}: would be replaced, and no evaluation" in line
+    assert (tmp_path / name).read_text() == "mine"
 
 
 def test_evaluation_with_damaged_weights(refused, trained, tiny_files, tmp_path):

@@ -126,6 +126,10 @@ def test_all_positions_are_trained_or_were(trained, tmp_path, capsys):
         (["--text", "a", "--set", "model.heads=3"], "heads=3 does not divide width"),
         (["--text", "a", "--set", "model.size=3"], "unknown key model.size"),
         (["--text", "a", "--set", "model.name=bidaf"], "model.name='bidaf'"),
+        (
+            ["--text", "a", "--set", "model.attention_over_attention=true"],
+            "attention_over_attention is of a reader's head",
+        ),
         (["--text", "a", "--set", "data.length=513"], "data.length=513"),
         (["--text", "a", "--set", "data.held_out=1"], "data.held_out=1"),
         (["--text", "a", "--set", "training.masked=0"], "training.masked=0"),

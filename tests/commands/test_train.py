@@ -192,6 +192,15 @@ def test_resume_takes_the_newest_run_of_the_preset(started, capsys):
     assert "runs/qanet-tiny-2: finished" in capsys.readouterr().out
 
 
+def test_presets_whose_names_look_like_numbered_runs(started, refused):
+    started("bert-6", 1)
+    line = refused(cli.train, "--resume", "--preset", "bert")
+    assert "runs/bert: there is no run of this preset to resume" in line
+    for name in ("bert", "bert-2", "bert-3", "bert-4", "bert-5"):
+        (Path("runs") / name).mkdir()
+    assert command._new_directory(Path("runs/bert")).name == "bert-7"
+
+
 def test_resume_says_which_run_it_takes(started, monkeypatch, capsys):
     directory = started("qanet-tiny-2", 0)
     (directory / "metrics.json").unlink()

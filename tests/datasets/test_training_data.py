@@ -286,12 +286,21 @@ def test_a_packed_data_set_has_a_teacher_of_its_own_or_none(data, tmp_path):
         read_training_data(config, tmp_path / "cache")
 
 
-def test_the_mix_names_sets_of_the_packed_data_set(data, tmp_path):
+def test_a_packed_set_without_weight_is_told(data, tmp_path, caplog):
+    path = tmp_path / "data.npz"
+    save_packed(path, data)
+    config = Config.model_validate({"data": {"packed": str(path)}})
+    read_training_data(config, tmp_path / "cache")
+    assert "its training set 'fr' takes no part" in caplog.text
+
+
+def test_the_mix_names_sets_of_the_packed_data_set(data, tmp_path, caplog):
     path = tmp_path / "data.npz"
     save_packed(path, data)
     settings = {"packed": str(path), "mix": {"original": 3, "fr": 1}}
     config = Config.model_validate({"data": settings})
     assert read_training_data(config, tmp_path / "cache").sources == data.sources
+    assert not caplog.text
     settings["mix"]["de"] = 1
     config = Config.model_validate({"data": settings})
     with pytest.raises(UserError, match=r"data\.npz: has no training set 'de'"):

@@ -63,6 +63,15 @@ def test_a_card_tells_what_the_run_knows(trained):
         assert f"| {unknown} | not stated |" in text
 
 
+def test_a_card_of_packed_data_does_not_know_their_vectors(copy):
+    config = copy.load_config()
+    data = config.data.model_copy(update={"packed": "squad.npz"})
+    copy.save_config(config.model_copy(update={"data": data}))
+    card = rows(model_card(copy, Facts()))
+    assert card["trained on"] == ["squad.npz"]
+    assert card["word vectors"] == ["as packed"]
+
+
 def test_a_card_tells_the_facts(trained, facts):
     card = model_card(Run(trained.directory), read_facts(facts))
     assert card.startswith("# Bo's reader\n")

@@ -65,6 +65,13 @@ def test_the_cloze_reader_against_numpy(rng, randomise, reference):
             np.testing.assert_allclose(np.exp(logits), expected, rtol=1e-4)
 
 
+def test_half_precision_does_not_round_the_logarithms(mixed_bfloat16):
+    model = build_aoa(AoAConfig(**SMALL), SIZES)
+    for name in ("start", "end"):
+        for part in ("attention", "column", "vectors"):
+            assert model.get_layer(f"{name}_{part}").output.dtype == "float32"
+
+
 def numpy_aoa(reference, weights, config, example):
     """The reader of spans on one example, from the formulas."""
 

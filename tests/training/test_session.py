@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from qanet.datasets.features import build_features
-from qanet.datasets.squad import Example, read_squad, write_squad
+from qanet.datasets.squad import Example, Span, read_squad, write_squad
 from qanet.decoding import Answer
 from qanet.errors import UserError
 from qanet.evaluation.evaluator import evaluate
@@ -126,6 +126,18 @@ def test_a_directory_that_another_training_took_meanwhile_is_left_alone(
     with pytest.raises(UserError, match="another training has begun there"):
         train_run(tiny_config, run)
     assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
+
+
+def test_a_dev_question_that_is_too_long_is_refused_before_the_first_step(
+    tiny_config, tmp_path
+):
+    dev = tmp_path / "dev.json"
+    write_squad(dev, [Example("long", "why " * 1001, "Bo.", (Span("Bo", 0),))])
+    data = tiny_config.data.model_copy(update={"dev": str(dev)})
+    run = Run(tmp_path / "run")
+    with pytest.raises(UserError, match="question long has 1001 words"):
+        train_run(tiny_config.model_copy(update={"data": data}), run)
+    assert not run.directory.exists()
 
 
 def test_does_not_go_on_with_other_data(trained, tiny_config, tiny_files, tmp_path):

@@ -19,6 +19,7 @@ from qanet.datasets.windows import Windows
 from qanet.errors import UserError
 from qanet.evaluation.evaluator import Evaluation
 from qanet.files import held
+from qanet.reader import NotFinite
 from qanet.run import Run
 from qanet.training import loop
 from qanet.training.checkpoint import Progress
@@ -229,6 +230,13 @@ def test_nan_loss_stops_the_training_and_names_the_step(trainer, scores):
     assert trainer.loop.resume()
     assert trainer.loop.progress.step == 2
     assert all(np.isfinite(w).all() for w in weights_of(trainer.model).values())
+
+
+def test_answers_that_are_no_numbers_stop_it_too(trainer, scores):
+    # The last update before an evaluation shows in no loss.
+    scores.f1 = [NotFinite("damaged")]
+    with pytest.raises(UserError, match=r"dev .*lower training\.learning_rate"):
+        trainer.loop.fit()
 
 
 def test_same_seed_same_result(trainer, rewind):

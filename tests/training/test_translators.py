@@ -5,6 +5,7 @@ import json
 import random
 import shutil
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from qanet.training.translators import train_translator
 from qanet.translation.config import TranslationConfig
 from qanet.translation.neural import NeuralTranslator
 from qanet.translation.run import TranslationRun
+from qanet.translation.subwords import END
 
 WORDS = dict(
     zip(
@@ -119,6 +121,19 @@ def test_translations_are_different_and_the_best_first(learned):
 def test_a_sentence_that_is_too_long_has_no_translation(learned):
     translator = NeuralTranslator(learned[0].directory)
     assert translator.translate(["one " * 50, "one two"], 1) == [[], ["deux un"]]
+
+
+def test_a_translation_that_does_not_end_is_none(learned, monkeypatch):
+    translator = NeuralTranslator(learned[0].directory)
+    cut, whole = translator.subwords.encode(["rouge un", "deux"])
+    found = np.zeros((1, 2, 40), np.int32)
+    found[0, 0, : len(cut)] = cut
+    found[0, 1, : len(whole) + 1] = [*whole, END]
+    search = SimpleNamespace(predict_on_batch=lambda inputs: (found, None))
+    monkeypatch.setattr(translator, "_search", lambda length, count: search)
+    assert translator.translate(["two"], 2) == [["deux"]]
+    found[0, 1, len(whole)] = 0
+    assert translator.translate(["two"], 2) == [[]]
 
 
 def test_samples_follow_from_the_sentence(learned):
