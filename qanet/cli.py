@@ -126,7 +126,7 @@ def _run(arguments: Sequence[str] | None, script: str | None = None) -> None:
         with _terminable():
             _run_command(make_parser(script).parse_args(arguments))
     except KeyboardInterrupt as stop:
-        print("stopped", file=sys.stderr)
+        _complain("stopped")
         sys.exit(TERMINATED if isinstance(stop, Terminated) else INTERRUPTED)
 
 
@@ -142,9 +142,15 @@ def _run_command(options: argparse.Namespace) -> None:
             sys.exit(READER_GONE)
         except (UserError, OSError) as error:
             if is_verbose():
-                traceback.print_exc()
-            print(f"error: {_line(error)}", file=sys.stderr)
+                _complain(traceback.format_exc())
+            _complain(f"error: {_line(error)}")
             sys.exit(2)
+
+
+def _complain(line: str) -> None:
+    """Prints to standard error, where it is open; `print` would take the other."""
+    if sys.stderr is not None:
+        print(line, file=sys.stderr)
 
 
 def _set_up_tensorflow(level: int) -> None:

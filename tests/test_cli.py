@@ -294,6 +294,17 @@ def test_trains_and_evaluates_on_jax_where_tensorflow_cannot_be_imported(
     )
 
 
+@pytest.mark.parametrize("options", [[], ["--verbose"]])
+def test_a_mistake_is_no_result(monkeypatch, capsys, options):
+    """Nor where standard error is closed, in whose place `print` takes the other."""
+    monkeypatch.setattr("sys.stderr", None)
+    asked = ["answer", "--question", "Who?", "--context-file", "absent"]
+    with pytest.raises(SystemExit) as caught:
+        cli.main([*asked, *options])
+    assert caught.value.code == 2
+    assert capsys.readouterr().out == ""
+
+
 def test_a_name_that_is_too_long_is_a_mistake(refused):
     line = refused(cli.main, "evaluate", "--model", "a" * 5000, "--data", "sample")
     assert "File name too long" in line

@@ -129,11 +129,13 @@ def _answer_into(options: argparse.Namespace, source: BinaryIO, output: Path) ->
     from qanet.question_file import key_of, rows_done, write_answers
 
     part = output.with_name(f"{output.name}.part")
-    key_path = output.with_name(f"{output.name}.key")
+    key_path = output.with_name(f"{output.name}.part.key")
     # What other programs ask is not asked again.
     key = ""
     if not _is_stream(options.input):
         key = key_of(options.model, options.top_k, Path(options.input))
+    for path in (part, key_path):
+        check_file(path, others=[options.input])
     try:
         part.parent.mkdir(parents=True, exist_ok=True)
         part.touch()
@@ -246,7 +248,7 @@ def _load(directory: Path):
 
 
 def _is_told() -> bool:
-    return is_verbose() or (sys.stderr is not None and sys.stderr.isatty())
+    return sys.stderr is not None and (is_verbose() or sys.stderr.isatty())
 
 
 def _check_texts(options: argparse.Namespace, context: str) -> None:

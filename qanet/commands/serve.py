@@ -14,6 +14,9 @@ from qanet.console import log, say
 from qanet.errors import UserError, needing
 from qanet.shipped import shipped_reader
 
+# Bytes of an answer that the system holds for a client.
+SEND_BUFFER = 2**16
+
 
 def add_parser(commands) -> None:
     """Adds the command."""
@@ -151,6 +154,8 @@ def _port(text: str) -> int:
 
 
 def _listening(host: str, port: int) -> socket.socket:
+    if not host:
+        raise UserError("--host: is empty; 0.0.0.0 listens on all addresses")
     try:
         # What cannot be a name would leave the socket open.
         host.encode("idna")
@@ -163,4 +168,7 @@ def _listening(host: str, port: int) -> socket.socket:
     # Inherited by each connection. Without it the second part of an answer waits for
     # the client to confirm the first, which takes 40 ms.
     bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    # Else the system holds megabytes of an answer, and whether its client takes it
+    # shows late.
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
     return bound

@@ -6,6 +6,8 @@ ends with the first byte, and its `timeout_graceful_shutdown` waits for all alik
 """
 
 import asyncio
+import copy
+import sys
 
 import h11
 import uvicorn
@@ -20,8 +22,15 @@ def make_server(app: ASGIApp, log_level: int) -> uvicorn.Server:
         app: the application.
         log_level: what it logs from, a level of `logging`.
     """
+    # Results alone are for standard output, where uvicorn writes one line a request.
+    logging = copy.deepcopy(uvicorn.config.LOGGING_CONFIG)
+    logging["handlers"]["access"]["stream"] = "ext://sys.stderr"
+    is_terminal = sys.stderr is not None and sys.stderr.isatty()
+    for formatter in logging["formatters"].values():
+        formatter["use_colors"] = is_terminal
     config = uvicorn.Config(
         app,
+        log_config=logging,
         http=Connection,
         ws="none",
         log_level=log_level,

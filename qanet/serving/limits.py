@@ -1,7 +1,7 @@
 """What a client may ask, and how long the server works on it."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass
 
 from starlette.exceptions import HTTPException
@@ -12,6 +12,9 @@ from qanet.models.limits import ReadingLimits
 from qanet.serving.messages import Asked, Question
 from qanet.serving.refusals import RETRY, refusal
 from qanet.text.encoders import TextEncoder
+
+# Bytes of an answer that are handed over at a time, which is what asyncio lets wait.
+PART = 2**16
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Limits:
     explained_tokens: int = ReadingLimits.window
     top_k: int = 50
     answer_tokens: int = 100
-    answer_characters: int = 100_000_000
+    answer_characters: int = 10_000_000
     body_seconds: int = 10
     pending: int = 64
     seconds: int = 60
@@ -136,8 +139,9 @@ async def in_time(results: Awaitable[list], limits: Limits) -> list:
 class Gate:
     """Reads bodies, and refuses what is too slow, too large, or too much at a time.
 
-    A request counts as pending once its body is there, and until it is answered or its
-    client has gone: neither who sends slowly nor who gives up keeps anybody else out.
+    A request counts as pending once its body is there, and until its client has taken
+    all but the end of the answer or has gone: neither who sends slowly nor who gives up
+    keeps anybody else out, and no more answers than these are in memory.
     """
 
     def __init__(self, app: ASGIApp, limits: Limits):
@@ -179,7 +183,8 @@ class Gate:
         async def send_unwatched(message: Message) -> None:
             # Clients count as gone after an answer too, which is not to be cut off.
             watching.cancel()
-            await send(message)
+            for part in _in_parts(message):
+                await send(part)
 
         working = asyncio.create_task(self.app(scope, replay, send_unwatched))
         watching = asyncio.create_task(_cancel_when_gone(working, receive))
@@ -215,6 +220,16 @@ class Gate:
             message = "too many requests at a time; try again soon"
             raise HTTPException(429, message, RETRY)
         return bytes(body)
+
+
+def _in_parts(message: Message) -> Iterator[Message]:
+    """A message in parts, each of which is sent once those before are nearly gone."""
+    body = message.get("body", b"")
+    for end in range(PART, len(body), PART):
+        yield message | {"body": body[end - PART : end], "more_body": True}
+    if len(body) > PART:
+        message = message | {"body": body[(len(body) - 1) // PART * PART :]}
+    yield message
 
 
 async def _cancel_when_gone(task: asyncio.Task, receive: Receive) -> None:

@@ -69,6 +69,8 @@ def make_app(readers: Readers) -> FastAPI:
         # These pages would load scripts from other sites.
         docs_url=None,
         redoc_url=None,
+        # It would send the client to the host that its request names.
+        redirect_slashes=False,
     )
     app.add_middleware(Gate, limits=readers.limits or Limits())
     refuse_in_one_shape(app)

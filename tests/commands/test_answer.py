@@ -323,6 +323,23 @@ def test_an_interrupted_command_goes_on(
     assert "going on after row" in capsys.readouterr().err
 
 
+def test_files_beside_the_answers_are_kept(loaded, questions, tmp_path):
+    key = questions.rename(tmp_path / "answers.key")
+    before = key.read_bytes()
+    many("--input", key, "--output", tmp_path / "answers")
+    assert key.read_bytes() == before
+
+
+@pytest.mark.parametrize("ending", [".part", ".part.key"])
+def test_questions_that_answers_would_replace(refused, questions, tmp_path, ending):
+    questions = questions.rename(tmp_path / f"answers{ending}")
+    before = questions.read_bytes()
+    arguments = ["--input", questions, "--output", tmp_path / "answers"]
+    line = refused(cli.main, "answer", *arguments)
+    assert "is given for something else" in line
+    assert questions.read_bytes() == before
+
+
 def test_where_nothing_was_answered_nothing_is_left(
     loaded, questions, tmp_path, monkeypatch
 ):

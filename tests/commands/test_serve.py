@@ -177,6 +177,18 @@ def test_connections_send_at_once():
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
+def test_the_system_holds_little_of_an_answer():
+    with serve._listening("127.0.0.1", 0) as bound:
+        held = bound.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+        # Linux counts twice.
+        assert held <= 2 * serve.SEND_BUFFER
+
+
+def test_serve_refuses_an_empty_host(refused):
+    line = refused(cli.main, "serve", "--model", "x", "--host", "")
+    assert line.startswith("error: --host: is empty")
+
+
 def test_an_address_is_one_that_a_browser_opens():
     assert serve.address_of("127.0.0.1", 8000) == "http://127.0.0.1:8000"
     assert serve.address_of("::1", 80) == "http://[::1]:80"

@@ -6,6 +6,7 @@ import http.client
 import json
 import logging
 import socket
+import sys
 import threading
 from dataclasses import replace
 
@@ -266,6 +267,26 @@ def test_an_answer_that_nobody_takes_keeps_nobody_out(serving, connect, monkeypa
         connect(place, 2 * (HEAD + ASKED))
         assert lost.wait(60)
         assert status(place) == 200
+
+
+def test_who_has_not_taken_an_answer_is_pending(serving, connect):
+    async def talkative(scope, receive, send):
+        if scope["type"] == "http":
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": bytes(50_000_000)})
+
+    with serving(Gate(talkative, replace(Limits(), pending=1))) as (place, _):
+        waiting = connect(place, HEAD + ASKED)
+        assert waiting.recv(1)
+        assert status(place) == 429
+        waiting.close()
+
+
+def test_lines_on_requests_are_no_results(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    make_server(None, logging.INFO)
+    (handler,) = logging.getLogger("uvicorn.access").handlers
+    assert handler.stream is sys.stderr
 
 
 def test_who_takes_an_answer_slowly_gets_all_of_it(serving, connect, monkeypatch):

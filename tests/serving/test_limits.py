@@ -7,7 +7,14 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from qanet.serving import messages
-from qanet.serving.limits import Gate, Limits, check_explained, check_limits
+from qanet.serving.limits import (
+    PART,
+    Gate,
+    Limits,
+    _in_parts,
+    check_explained,
+    check_limits,
+)
 from qanet.serving.messages import Asked, Question
 from qanet.text.pieces import SPECIAL, WordPieces
 
@@ -158,6 +165,23 @@ def test_a_body_may_have_just_as_many_bytes_as_there_may_be():
 def test_an_answer_that_has_begun_is_not_cut_off():
     _, sent = through_gate(Limits(), b"a", disconnects=True)
     assert [message.get("body") for message in sent] == [None, b"answer"]
+
+
+@pytest.mark.parametrize("size", [0, 1, PART - 1, PART, PART + 1, 3 * PART])
+def test_an_answer_is_sent_in_parts(size):
+    body = bytes(range(256)) * (size // 256) + bytes(size % 256)
+    parts = list(_in_parts({"type": "http.response.body", "body": body}))
+    assert b"".join(part["body"] for part in parts) == body
+    assert all(len(part["body"]) <= PART for part in parts)
+    more = [part.get("more_body", False) for part in parts]
+    assert more == [True] * (len(parts) - 1) + [False]
+
+
+def test_other_messages_are_sent_as_they_are():
+    message = {"type": "http.response.start", "status": 200, "headers": []}
+    assert list(_in_parts(message)) == [message]
+    streamed = {"type": "http.response.body", "body": b"a", "more_body": True}
+    assert list(_in_parts(streamed)) == [streamed]
 
 
 def test_a_body_that_does_not_come_ends_its_connection():

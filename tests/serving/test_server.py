@@ -369,6 +369,8 @@ def test_a_body_that_is_too_large(client):
 
 def test_other_addresses_and_methods(client):
     check_error(client.get("/nowhere"), 404, "not_found")
+    # Not sent on to the host that the request names.
+    check_error(client.get("/healthz/", headers={"Host": "a"}), 404, "not_found")
     check_error(client.get("/v1/answer"), 405, "method_not_allowed")
     check_error(client.post("/nowhere", json=ASKED), 404, "not_found")
 
