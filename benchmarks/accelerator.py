@@ -58,6 +58,7 @@ from qanet.config import Config, load_preset
 from qanet.datasets.plans import PlannedBatch
 from qanet.files import write_text
 from qanet.layers.encoder import EncoderStack
+from qanet.memory import keep_blocks
 from qanet.models.half_precision import around_products, is_half_on_processor
 from qanet.models.qanet import build_qanet
 from qanet.models.registry import forward_flops
@@ -399,6 +400,7 @@ def main() -> None:
     )
     options = parser.parse_args()
 
+    keep_blocks()
     device = Device()
     setting = {
         "device": device.name,

@@ -103,7 +103,7 @@ def _drawn(parser: argparse.ArgumentParser, random: Random, keys: list[str]):
         # What prints and ends; and what a file is asked for without it.
         if action.dest in ("help", "version"):
             share = 0.005
-        if action.dest in ("level", "beam_options", "former", "runner"):
+        if action.dest in ("level", "beam_options", "runner"):
             share = 0.05
         if action.dest in ("model", "question", "context_file", "text", "data"):
             share = 0.8
@@ -185,12 +185,13 @@ def _keys() -> list[str]:
     """The keys of all settings, and some that there are not."""
     from qanet.config import Config
     from qanet.models.registry import MODELS
+    from qanet.pretraining.bilm_config import BiLMPretrainingConfig
     from qanet.pretraining.mlm_config import PretrainingConfig
     from qanet.translation.config import TranslationConfig
 
     keys = ["model.name", "data.mix.new", "model.new.er", "new", "", "a..b", "data"]
     sections = [Config(), *(entry.settings() for entry in MODELS.values())]
-    others = PretrainingConfig, TranslationConfig
+    others = PretrainingConfig, BiLMPretrainingConfig, TranslationConfig
     documents = [section.model_dump(mode="json") for section in sections]
     documents += [kind.defaults({}) for kind in others]
     for document in documents:

@@ -88,7 +88,7 @@ COMMANDS = {
         "answer --model {inputs}/export --input {inputs}/questions.jsonl "
         "--output {out}/answers.jsonl",
         ("questions.jsonl", "export"),
-        ("answers.jsonl.part", "answers.jsonl.key"),
+        ("answers.jsonl.part", "answers.jsonl.part.key"),
     ),
     "augment": Command(
         "augment --input {inputs}/train.json --output {out}/augmented.json "

@@ -112,7 +112,7 @@ def packed_data_sets(base: Path, scratch: Path) -> Iterator[Attempt]:
     from qanet.datasets.windows import training_windows
 
     good = (base / "packed.npz").read_bytes()
-    places = ["data.packed=packed.npz", "training.teacher=soft.npz"]
+    places = ["data.packed=packed.npz"]
     sizes = "data.context_limit=64 data.buckets=[64] data.no_answer=true"
     config = load_preset("qanet-tiny", [*places, *sizes.split()])
 
@@ -121,7 +121,7 @@ def packed_data_sets(base: Path, scratch: Path) -> Iterator[Attempt]:
         build_features(data.dev_examples, data.vocabulary.tokens)
         windows = training_windows(data.train, config.data, 1)
         table = data.vocabulary.table(data.train.words)
-        maker = BatchMaker(data.train, table, windows, 0.1, True, data.teacher)
+        maker = BatchMaker(data.train, table, windows, True, data.teacher)
         plan = plan_training(windows, data.sources, config.data, 4, 3, 1)
         for _ in training_batches(maker, plan):
             pass
@@ -370,4 +370,4 @@ def _write_key(command: list[str]) -> None:
 
     top_k = command[command.index("--top-k") + 1] if "--top-k" in command else "1"
     key = key_of(Path("export"), int(top_k), Path("questions"))
-    Path("new.key").write_text(key, "utf-8")
+    Path("new.part.key").write_text(key, "utf-8")

@@ -1,1 +1,1 @@
-"""Back-translation: a paraphrased data set (Yu et al., 2018, section 3)."""
+"""Data sets out of others: back-translation (Yu et al., 2018), a filter, clozes."""

@@ -4,17 +4,14 @@ import argparse
 from pathlib import Path
 
 from qanet.commands.options import CACHE, add_configuration, check_file, configured
-from qanet.console import log, say
+from qanet.console import say
 from qanet.errors import UserError
-
-FORMER_NAME = "features"
 
 
 def add_parser(commands) -> None:
     """Adds the command."""
     parser = commands.add_parser(
         "pack",
-        aliases=[FORMER_NAME],
         help="pack a data set and its vectors into one file",
         description="Packs all that a training reads of its data into one compressed "
         "file, for a machine without TensorFlow, network or much room: train there "
@@ -37,8 +34,6 @@ def _run(options: argparse.Namespace) -> None:
     from qanet.files import cache_directory
     from qanet.models.registry import contextual_of
 
-    if options.name == FORMER_NAME:
-        log.warning("%s is now called pack", FORMER_NAME)
     config = configured(options, "vocabulary.extra_vectors", 0)
     if contextual_of(config.model):
         raise UserError(

@@ -31,8 +31,6 @@ FREE = {
     "contextual_layers",
     "pretrained",
 }
-# What --packed was called.
-FORMER_OPTION = "--features"
 
 
 def add_parser(commands, prog: str | None = None) -> None:
@@ -56,7 +54,6 @@ def add_parser(commands, prog: str | None = None) -> None:
         help="a packed data set, which `python -m qanet pack` made, in the place of "
         "--train, --dev and --vectors",
     )
-    parser.add_argument(FORMER_OPTION, dest="former", help=argparse.SUPPRESS)
     parser.add_argument(
         "--output",
         type=Path,
@@ -76,9 +73,6 @@ def run(options: argparse.Namespace) -> None:
     """Trains, evaluates, and shows some answers."""
     from qanet.datasets.training_data import check_files
 
-    if options.former:
-        log.warning("%s is now called --packed", FORMER_OPTION)
-        options.packed = options.packed or options.former
     if options.resume:
         run, config = _run_to_resume(options)
         metrics = run.load_metrics()

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from qanet.layers.logits import LogitsLayer
 from qanet.layers.numerics import mask_logits, softmax_both_ways
 
 # Keeps the logarithm of an attention that is zero in float32 finite.
@@ -10,7 +11,7 @@ SMALLEST = 1e-30
 
 
 @keras.saving.register_keras_serializable(package="qanet")
-class AttentionOverAttention(keras.layers.Layer):
+class AttentionOverAttention(LogitsLayer):
     """How much the whole question attends to each word of the context.
 
     M_ij = c_i · q_j. Each word j of the question attends to the context, α_j = the
@@ -22,11 +23,6 @@ class AttentionOverAttention(keras.layers.Layer):
     masks `(batch, n)` and `(batch, m)`.
     Output: float32 `(batch, n)`, log s, masked at padding.
     """
-
-    def __init__(self, **kwargs):
-        # In single precision: the logarithm tells small attention apart.
-        super().__init__(**{"dtype": "float32"} | kwargs)
-        self.supports_masking = True
 
     def weights_of(self, context, question, context_mask, question_mask):
         """The softmax of the rows and that of the columns, `(batch, n, m)` each."""
@@ -40,10 +36,6 @@ class AttentionOverAttention(keras.layers.Layer):
         importance = ops.sum(rows * real, axis=1) / total
         attention = ops.squeeze(ops.matmul(columns, importance[:, :, None]), -1)
         return mask_logits(ops.log(ops.maximum(attention, SMALLEST)), context_mask)
-
-    def compute_mask(self, inputs, previous_mask):
-        """No mask goes on with the logits: Keras would weight the loss by it."""
-        return None
 
     def compute_output_shape(self, context_shape, *others):
         return context_shape[:-1]

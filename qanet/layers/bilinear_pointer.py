@@ -4,22 +4,18 @@ Wang, Yan, Wu, 2018, section 3.3)."""
 import keras
 from keras import ops
 
+from qanet.layers.logits import LogitsLayer
 from qanet.layers.numerics import mask_logits
 
 
 @keras.saving.register_keras_serializable(package="qanet")
-class BilinearPointer(keras.layers.Layer):
+class BilinearPointer(LogitsLayer):
     """start_i = q W_s x_i and end_i = q W_e x_i.
 
     Input: context `(batch, length, width)`, question `(batch, width)` and the boolean
     mask of the context `(batch, length)`.
     Output: float32 start and end logits `(batch, length)`, masked at padding.
     """
-
-    def __init__(self, **kwargs):
-        # In single precision, as `SpanPointer`.
-        super().__init__(**{"dtype": "float32"} | kwargs)
-        self.supports_masking = True
 
     def build(self, context_shape, question_shape, *other_shapes):
         settings = {"use_bias": False, "dtype": "float32"}
@@ -35,10 +31,6 @@ class BilinearPointer(keras.layers.Layer):
             return mask_logits(ops.squeeze(ops.matmul(context, query), -1), mask)
 
         return logits(self.start), logits(self.end)
-
-    def compute_mask(self, inputs, previous_mask):
-        """No mask goes on with the logits: Keras would weight the loss by it."""
-        return None
 
     def compute_output_shape(self, context_shape, *others):
         return context_shape[:-1], context_shape[:-1]

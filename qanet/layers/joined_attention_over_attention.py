@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from qanet.layers.attention_over_attention import AttentionOverAttention
+from qanet.layers.logits import LogitsLayer
 from qanet.layers.look_up import PADDING
 
 # Not 0, for then its matrices would learn nothing in the first step.
@@ -11,7 +12,7 @@ FIRST_GAIN = 0.1
 
 
 @keras.saving.register_keras_serializable(package="qanet")
-class JoinedAttentionOverAttention(keras.layers.Layer):
+class JoinedAttentionOverAttention(LogitsLayer):
     """How much the question attends to each piece of the context, as a part of logits.
 
     For the start and for the end the context's states go through a matrix of their own,
@@ -24,11 +25,6 @@ class JoinedAttentionOverAttention(keras.layers.Layer):
     Output: float32, for start and end `(batch, 1 + context length)`; 0 at [CLS], which
     no attention goes to, and at padding.
     """
-
-    def __init__(self, **kwargs):
-        # In single precision, as attention-over-attention is.
-        super().__init__(**{"dtype": "float32"} | kwargs)
-        self.supports_masking = True
 
     def build(self, x_shape, question_shape, context_shape):
         self.projection = keras.layers.Dense(
@@ -59,10 +55,6 @@ class JoinedAttentionOverAttention(keras.layers.Layer):
             padded = ops.pad(attention, [(0, 0), (1, 0)])
             outputs.append(self.gain[i] * padded)
         return tuple(outputs)
-
-    def compute_mask(self, inputs, previous_mask):
-        """No mask goes on with the logits: Keras would weight the loss by it."""
-        return None
 
     def compute_output_shape(self, x_shape, question_shape, context_shape):
         batch, length = context_shape

@@ -3,13 +3,14 @@
 import keras
 from keras import ops
 
+from qanet.layers.logits import LogitsLayer
 from qanet.layers.look_up import PADDING
 from qanet.layers.numerics import mask_logits
 from qanet.layers.piece_embedding import DEVIATION
 
 
 @keras.saving.register_keras_serializable(package="qanet")
-class JoinedPointer(keras.layers.Layer):
+class JoinedPointer(LogitsLayer):
     """s · x and e · x at [CLS] and at each piece of the context.
 
     Input: float `(batch, question length + context length + 3, width)`, the encoder's
@@ -18,11 +19,6 @@ class JoinedPointer(keras.layers.Layer):
     Output: float32 start and end logits `(batch, 1 + context length)`, masked at
     padding. The first ones, of [CLS], say that the context does not answer.
     """
-
-    def __init__(self, **kwargs):
-        # In single precision, as `SpanPointer`.
-        super().__init__(**{"dtype": "float32"} | kwargs)
-        self.supports_masking = True
 
     def build(self, x_shape, question_shape, context_shape):
         self.span = keras.layers.Dense(
@@ -40,10 +36,6 @@ class JoinedPointer(keras.layers.Layer):
         real = ops.not_equal(context, PADDING)
         real = ops.concatenate([ops.ones_like(real[:, :1]), real], axis=1)
         return tuple(mask_logits(logits[:, :, i], real) for i in range(2))
-
-    def compute_mask(self, inputs, previous_mask):
-        """No mask goes on with the logits: Keras would weight the loss by it."""
-        return None
 
     def compute_output_shape(self, x_shape, question_shape, context_shape):
         batch, length = context_shape

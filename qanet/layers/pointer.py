@@ -3,11 +3,12 @@
 import keras
 from keras import ops
 
+from qanet.layers.logits import LogitsLayer
 from qanet.layers.numerics import mask_logits
 
 
 @keras.saving.register_keras_serializable(package="qanet")
-class SpanPointer(keras.layers.Layer):
+class SpanPointer(LogitsLayer):
     """Scores every context position as the start and as the end of the answer.
 
     start = w_1 · [m_0; m_1] and end = w_2 · [m_0; m_2], where m_i is the output of
@@ -17,11 +18,6 @@ class SpanPointer(keras.layers.Layer):
     the boolean mask `(batch, length)`.
     Output: float32 start and end logits `(batch, length)`, masked at padding.
     """
-
-    def __init__(self, **kwargs):
-        # In single precision: bfloat16 tells logits near 10 apart by sixteenths only.
-        super().__init__(**{"dtype": "float32"} | kwargs)
-        self.supports_masking = True
 
     def build(self, m0_shape, m1_shape, m2_shape):
         # A dense layer each; the bias would cancel in the softmax.
@@ -38,10 +34,6 @@ class SpanPointer(keras.layers.Layer):
             mask_logits(ops.squeeze(start, -1), mask),
             mask_logits(ops.squeeze(end, -1), mask),
         )
-
-    def compute_mask(self, inputs, previous_mask):
-        """No mask goes on with the logits: Keras would weight the loss by it."""
-        return None
 
     def compute_output_shape(self, m0_shape, *others):
         return m0_shape[:-1], m0_shape[:-1]

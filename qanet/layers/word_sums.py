@@ -4,6 +4,7 @@
 import keras
 from keras import ops
 
+from qanet.layers.logits import LogitsLayer
 from qanet.layers.look_up import PADDING
 from qanet.layers.numerics import MASKED_LOGIT, mask_logits
 
@@ -12,7 +13,7 @@ REPEATED_LOGIT = MASKED_LOGIT / 3
 
 
 @keras.saving.register_keras_serializable(package="qanet")
-class WordSums(keras.layers.Layer):
+class WordSums(LogitsLayer):
     """Adds up what the places of a word received, at the first of them.
 
     Places hold one word where row and characters are the same. The softmax of the
@@ -24,11 +25,6 @@ class WordSums(keras.layers.Layer):
     Output: float32 `(batch, length)`, the logarithm of the sum where a word stands
     first, elsewhere numbers whose exponential is zero.
     """
-
-    def __init__(self, **kwargs):
-        # In single precision, as attention-over-attention is.
-        super().__init__(**{"dtype": "float32"} | kwargs)
-        self.supports_masking = True
 
     def call(self, logits, words, characters):
         same = ops.logical_and(
@@ -43,10 +39,6 @@ class WordSums(keras.layers.Layer):
         earlier = places[None, :] < places[:, None]
         again = ops.any(ops.logical_and(same, earlier[None]), axis=2)
         return mask_logits(ops.where(again, REPEATED_LOGIT, sums), real)
-
-    def compute_mask(self, inputs, previous_mask):
-        """No mask goes on with the logits: Keras would weight the loss by it."""
-        return None
 
     def compute_output_shape(self, logits_shape, *others):
         return logits_shape

@@ -1,1 +1,1 @@
-"""Reading models: one file per paper, all with the same inputs and outputs."""
+"""Models: readers and language models, a file each, their registry and weights."""

@@ -1,1 +1,1 @@
-"""Text: the tokenizer, the vocabulary and the word vectors."""
+"""Text: words, word pieces and sentences, the vocabulary, the word vectors."""

@@ -1,1 +1,1 @@
-"""Training: optimizer, schedule, loop, checkpoints."""
+"""Training: the loop, its step and its devices, and what it trains."""

@@ -10,7 +10,6 @@ import keras
 from keras import ops
 
 from qanet.console import log
-from qanet.errors import UserError
 from qanet.models.bilm import build_language_model
 from qanet.models.elmo_weights import save_bilm
 from qanet.pretraining.bilm_batches import SentenceBatches
@@ -22,6 +21,7 @@ from qanet.text.tokenizer import words_of
 from qanet.training.distribution import make_distribution
 from qanet.training.learner import Learner
 from qanet.training.loop import Loop, Task
+from qanet.training.progress import diverged
 
 # Of the training, and of what is held out.
 LEAST_DOCUMENTS = 1
@@ -167,7 +167,4 @@ def perplexity(
     try:
         return math.exp(total / count)
     except OverflowError:
-        raise UserError(
-            f"the held-out loss is {total / count:.0f}: the training has diverged; "
-            "lower training.learning_rate"
-        ) from None
+        raise diverged(f"the held-out loss is {total / count:.0f}") from None

@@ -51,19 +51,3 @@ def test_a_missing_file(refused, tmp_path):
     line = refused(cli.main, "pack", "--train", path, "--output", output)
     assert str(path) in line
     assert not output.exists()
-
-
-@pytest.mark.parametrize(
-    ("door", "former", "present"),
-    [
-        (cli.main, ["features", "--train"], "features is now called pack"),
-        (cli.train, ["--features"], "--features is now called --packed"),
-    ],
-)
-def test_the_former_name_says_the_new_one(door, former, present, tmp_path, capsys):
-    absent = str(tmp_path / "absent")
-    with pytest.raises(SystemExit):
-        door([*former, absent, "--output", str(tmp_path / "new")])
-    warning, error = capsys.readouterr().err.splitlines()
-    assert warning == f"warning: {present}"
-    assert f"{absent}: cannot be read" in error

@@ -1,0 +1,18 @@
+"""What all layers have in common whose output are logits."""
+
+import keras
+
+
+class LogitsLayer(keras.layers.Layer):
+    """A layer that computes in single precision and passes no mask on.
+
+    bfloat16 tells logits near 10 apart by sixteenths only.
+    """
+
+    def __init__(self, **kwargs):
+        super().__init__(**{"dtype": "float32"} | kwargs)
+        self.supports_masking = True
+
+    def compute_mask(self, inputs, previous_mask):
+        """No mask goes on with the logits: Keras would weight the loss by it."""
+        return None
