@@ -6,13 +6,15 @@ from types import SimpleNamespace
 import keras
 import numpy as np
 import pytest
+from made_models import PIECE_SIZES
 
 from qanet import cli
 from qanet.config import load_preset
 from qanet.datasets.training_data import load_packed, read_training_data, save_packed
 from qanet.errors import UserError
-from qanet.models.bert import LIMITS, MARKS
+from qanet.models.bert import LIMITS, MARKS, BERTConfig
 from qanet.models.pretrained import read_tensors
+from qanet.models.registry import build_model
 from qanet.reader import Reader
 from qanet.run import Run
 from qanet.serving.explanation import Explainer, explainer_of
@@ -53,6 +55,16 @@ def test_word_pieces_are_made_of_the_training_set_and_stored(run, tiny_files):
     assert 100 < len(vocabulary.pieces) <= 120
     assert {"lives", "rome"} <= set(vocabulary.pieces)
     assert [path.name for path in run.vocabulary_directory.iterdir()] == ["vocab.txt"]
+
+
+def test_attention_has_a_dropout_of_its_own():
+    config = BERTConfig(
+        width=8, blocks=1, heads=2, feed_forward=5, dropout=0.1, attention_dropout=0.3
+    )
+    model = build_model(config, PIECE_SIZES)
+    block = model.get_layer("block_0")
+    assert (block.dropout.rate, block.attention.dropout.rate) == (0.1, 0.3)
+    assert model.get_layer("embedding").dropout.rate == 0.1
 
 
 def test_it_answers_with_a_piece_of_the_context(run):

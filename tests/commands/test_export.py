@@ -54,6 +54,18 @@ def test_export_brings_its_card_and_checksums(
     assert str(output) in capsys.readouterr().out
 
 
+def test_the_bits_of_words_reach_the_export(loaded, monkeypatch, tmp_path):
+    seen = []
+
+    def write(trained, directory, bits):
+        (directory / "network").touch()
+        seen.append(bits)
+
+    monkeypatch.setattr("qanet.export.portable.export_onnx", write)
+    cli.main(arguments(tmp_path / "1", "--format", "onnx", "--word-bits", "4"))
+    assert seen == [4]
+
+
 def test_export_refuses_wrong_facts(loaded, refused, tmp_path):
     facts = tmp_path / "card.yaml"
     facts.write_text("colour: red")

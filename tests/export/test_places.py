@@ -27,6 +27,11 @@ def test_files_keep_their_names_alone():
     assert found.model.model_copy(update={"contextual": "../runs/bilm"}) == config.model
 
 
+def test_packed_data_keep_their_name_alone():
+    config = Config.model_validate({"data": {"packed": "/home/zoe/squad.npz"}})
+    assert without_places(config).data.packed == "squad.npz"
+
+
 def test_public_weights_keep_their_name_alone():
     config = load_preset("bert", ["model.pretrained=/home/zoe/minilm/"])
     assert without_places(config).model.pretrained == "minilm"

@@ -3,12 +3,13 @@
 import json
 
 import numpy as np
+import onnx
 import pytest
 
 from qanet.errors import UserError
 from qanet.export import portable
 from qanet.models.registry import MODELS, with_attention
-from qanet.onnx_reader import load_export
+from qanet.onnx_reader import NETWORK_FILE, load_export
 from qanet.run import TrainedModel, build_run_model
 from qanet.text.vocabulary import Vocabulary
 
@@ -77,6 +78,16 @@ def check_vocabulary(directory, trained):
     again = Vocabulary.from_fields(fields, read_vectors=None)
     assert again.words == trained.vocabulary.words
     assert again.characters == trained.vocabulary.characters
+
+
+@pytest.mark.parametrize("bits", [16, 8])
+def test_smaller_words_go_with_a_network_in_half_precision(
+    doubting_model, tmp_path, bits
+):
+    portable.export_onnx(doubting_model, tmp_path, bits)
+    weights = onnx.load(tmp_path / NETWORK_FILE).graph.initializer
+    kinds = {weight.data_type for weight in weights}
+    assert (onnx.TensorProto.FLOAT16 in kinds) == (bits < 16)
 
 
 def test_litert_gives_the_logits(exported, examples, tmp_path):

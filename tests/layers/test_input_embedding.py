@@ -75,6 +75,22 @@ def test_each_rate_acts_in_training_alone(rate, text):
     )
 
 
+@pytest.mark.parametrize(
+    ("rate", "kept"), [("word_dropout", 1), ("character_dropout", 0)]
+)
+def test_each_rate_drops_its_own(rate, kept, text):
+    """All of it, so that what it stands for makes no difference."""
+    layer = InputEmbedding(8, WORDS, CHARACTERS, **{rate: 1 - 1e-12})
+    other = [part[::-1] for part in text]
+    other[kept] = text[kept]
+    found = [
+        ops.convert_to_numpy(layer(*some, training=True))
+        for some in (text, other, [part[::-1] for part in text])
+    ]
+    np.testing.assert_array_equal(found[0], found[1])
+    assert np.any(found[0] != found[2])
+
+
 def test_round_trip(text, check_round_trip):
     settings = {"highway_first": False, "norm": False, "dropout": 0.1}
     check_round_trip(InputEmbedding(8, WORDS, CHARACTERS, **settings), *text)

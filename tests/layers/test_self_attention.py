@@ -33,6 +33,24 @@ def test_each_example_keeps_its_own_mask_in_every_head(heads, x, randomise, refe
         np.testing.assert_allclose(actual[:length], expected, atol=1e-5)
 
 
+def test_weights_are_dropped_and_not_shared_out_anew(fixed_seed):
+    """All attend to all alike, and each value is 1: what is left of 6 weights of 1/6,
+    each doubled where it is kept."""
+    layer = MultiHeadSelfAttention(1, dropout=0.5, bias=True)
+    layer.build((1, 6, 8))
+    for variable in layer.variables:
+        if variable.name == "kernel" or variable.name == "bias":
+            variable.assign(ops.zeros_like(variable))
+    layer.projection.bias.assign([0.0] * 16 + [1.0] * 8)
+    layer.output_projection.kernel.assign(np.eye(8))
+    output = ops.convert_to_numpy(
+        layer(ops.ones((1, 6, 8)), mask=np.ones((1, 6), bool), training=True)
+    )
+    kept = output * 3
+    np.testing.assert_allclose(kept, np.rint(kept), atol=1e-5)
+    assert len(set(np.rint(kept[0, :, 0]))) > 1
+
+
 def test_padding_is_not_attended_to(x, randomise):
     layer = MultiHeadSelfAttention(2)
     layer.build(x.shape)

@@ -82,6 +82,17 @@ def test_each_dropout_acts_in_training_alone(rates, x, fixed_seed):
     assert np.any(noisy != calm)
 
 
+def test_both_sub_layers_are_dropped(x, randomise, fixed_seed):
+    layer = TransformerBlock(2, feed_forward=5, dropout=1 - 1e-12)
+    layer.build(x.shape)
+    randomise(layer)
+    expected = layer.feed_forward_norm(layer.attention_norm(x))
+    found = layer(x, MASK, training=True)
+    np.testing.assert_allclose(
+        ops.convert_to_numpy(found), ops.convert_to_numpy(expected), atol=1e-5
+    )
+
+
 def test_round_trip(x, check_round_trip):
     layer = TransformerBlock(2, feed_forward=5, dropout=0.1, attention_dropout=0.2)
     check_round_trip(layer, x, MASK)

@@ -23,6 +23,7 @@ from made_models import (
 from made_training import train_on
 
 from qanet.config import Config, TrainingConfig
+from qanet.layers.dropout import Dropout
 from qanet.layers.numerics import MASKED_LOGIT
 from qanet.models.registry import (
     MODELS,
@@ -306,6 +307,41 @@ def test_attention_of_the_context_is_told_where_it_is_offered(
         assert (found.sum(axis=2) > 0).all()
     else:
         np.testing.assert_allclose(found.sum(axis=2), 1, atol=1e-5)
+
+
+# Layers of the model itself, and how often they are used.
+DROPOUTS = {
+    "qanet": {"attended": 1, "pass": 3},
+    "bidaf": {
+        "contextual": 2,
+        "modelling_0": 1,
+        "modelling_1": 1,
+        "end": 1,
+        "output": 3,
+    },
+    "slqa": {
+        "encoder": 2,
+        "fused_context": 1,
+        "context": 1,
+        "question": 1,
+        "output": 1,
+    },
+    "aoa": {"encoder": 2, "start": 1, "end": 1, "output": 3},
+    "aoa-cloze": {"context": 1, "question": 1},
+    "bert": {},
+}
+
+
+def test_dropout_between_the_layers(settings, sizes):
+    config = settings(dropout=0.3)
+    model = build_model(config, sizes)
+    found = [layer for layer in model.layers if isinstance(layer, Dropout)]
+    uses = {
+        layer.name.removesuffix("_dropout"): len(layer._inbound_nodes)
+        for layer in found
+    }
+    assert uses == DROPOUTS[config.name]
+    assert {layer.rate for layer in found} <= {0.3}
 
 
 def test_one_batch_is_learned_by_heart(settings, sizes, examples):

@@ -237,6 +237,13 @@ def test_each_worker_takes_its_share_of_what_waits():
     assert sorted(work.batches) == [[0], [1]]
 
 
+def test_shares_that_do_not_divide_are_no_further_batch():
+    work = Pair()
+    found = run(work, lambda b: b.submit([0, 1, 2]), batch_size=32, workers=2)
+    assert found == [0, 2, 4]
+    assert sorted(map(len, work.batches)) == [1, 2]
+
+
 def test_one_item_is_news_for_one_of_several_workers():
     async def talk(batcher):
         # Each wakes them all; those that find nothing wait on.

@@ -10,21 +10,26 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from keras import ops
+from made_training import small_model
 
 import qanet.training.trainer as trainer_module
+from qanet.config import Config, TrainingConfig
 from qanet.datasets.features import build_features, join_features
+from qanet.datasets.plans import PlannedBatch
 from qanet.datasets.squad import Example, Span
 from qanet.datasets.training_data import TrainingData
 from qanet.datasets.windows import Windows
 from qanet.errors import UserError
 from qanet.evaluation.evaluator import Evaluation
 from qanet.files import held
+from qanet.models.registry import forward_flops
 from qanet.reader import NotFinite
 from qanet.run import Run
 from qanet.training import loop
 from qanet.training.checkpoint import Progress
 from qanet.training.curves import Curves
-from qanet.training.trainer import Trainer, left_out_of
+from qanet.training.loss import taught_loss
+from qanet.training.trainer import Trainer, left_out_of, reading_learner
 
 # The clock stands in these columns.
 TIMES = ("seconds", "steps_per_second", "examples_per_second", "model_gflops")
@@ -100,7 +105,6 @@ def test_history_has_a_row_for_each_evaluation(trainer):
         assert steps > 0
         # Four examples a step; figures are rounded to 0.1.
         assert float(row["examples_per_second"]) == pytest.approx(4 * steps, abs=0.06)
-        assert float(row["model_gflops"]) >= 0
     seconds = [float(row["seconds"]) for row in rows]
     assert seconds == sorted(seconds)
     rates = [float(row["learning_rate"]) for row in rows]
@@ -277,6 +281,34 @@ def test_seed_decides_on_first_weights_and_order(trainer, compiled_trainer, tmp_
             assert not np.array_equal(value, other[0][name]), name
     assert not same(first[1], other[1])
     assert not np.array_equal(first[2], other[2])
+
+
+def test_a_step_has_three_times_the_products_of_reading_its_batch(compiled_trainer):
+    trainer = compiled_trainer.trainer
+    model, sizes = trainer.config.model, trainer.sizes
+    planned = PlannedBatch(np.arange(4), 32, 8)
+    assert trainer._flops(planned) == 3 * 4 * forward_flops(model, sizes, 32, 8)
+
+
+def test_a_taught_reader_learns_start_and_end_from_their_own_targets(rng):
+    names = ("start_logits", "end_logits")
+    outputs = {name: rng.normal(size=(3, 5)).astype("float32") for name in names}
+    one_hot = np.eye(5, dtype="float32")
+    targets = {name: one_hot[rng.integers(5, size=3)] for name in names}
+    for name in names:
+        soft = rng.normal(size=(3, 5)).astype("float32")
+        targets[f"teacher_{name}"] = ops.convert_to_numpy(ops.log_softmax(soft))
+    training = TrainingConfig(teacher_share=0.3, temperature=3.0)
+    learner = reading_learner(small_model(), Config(training=training), taught=True)
+    expected = sum(
+        ops.mean(
+            taught_loss(
+                targets[name], targets[f"teacher_{name}"], outputs[name], 0.3, 3.0
+            )
+        )
+        for name in names
+    )
+    assert float(learner.loss(targets, outputs)) == pytest.approx(float(expected))
 
 
 def test_what_is_left_out_is_counted_for_each_set():
