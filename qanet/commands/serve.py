@@ -11,6 +11,7 @@ from pathlib import Path
 
 from qanet.commands.options import check_reader, load_backend, positive
 from qanet.console import log, say
+from qanet.cores import own_cores
 from qanet.errors import UserError, needing
 from qanet.shipped import shipped_reader
 
@@ -63,10 +64,11 @@ def add_parser(commands) -> None:
     parser.add_argument(
         "--workers",
         type=partial(positive, most=1000),
-        default=os.cpu_count() or 1,
+        default=own_cores(),
         metavar="N",
         help="threads that read at a time with an ONNX export; one reads with a run "
-        "directory, on all cores (default: as many as there are cores, %(default)s)",
+        "directory, on all cores (default: as many as the cores that it may use, "
+        "%(default)s)",
     )
     parser.set_defaults(command=_run)
 
@@ -113,18 +115,23 @@ def address_of(host: str, port: int) -> str:
 
 def _load(directory: Path, workers: int):
     """The reader of a directory, and its model where that explains answers."""
+    from qanet.files import digest_of
     from qanet.memory import return_large_blocks
-    from qanet.onnx_reader import is_export
+    from qanet.onnx_reader import is_export, reader_files
     from qanet.reader import Reader
     from qanet.run import Run
     from qanet.serving.served import Loaded
 
+    # All files are of the reader that a link leads to now.
+    directory = directory.resolve()
+    digest = digest_of(reader_files(directory))
     if is_export(directory):
         return_large_blocks()
         # Each worker on one core: threads that share a batch wait for each other.
-        return Loaded(Reader.load(directory, threads=1), workers=workers)
+        reader = Reader.load(directory, threads=1)
+        return Loaded(reader, workers=workers, digest=digest)
     trained = Run(directory).load()
-    return Loaded(Reader.of(trained, as_they_come=True), trained)
+    return Loaded(Reader.of(trained, as_they_come=True), trained, digest=digest)
 
 
 def _named(text: str) -> tuple[str, Path]:
@@ -132,7 +139,8 @@ def _named(text: str) -> tuple[str, Path]:
     named = re.fullmatch(r"([\w.-]+)=(.+)", text)
     if named:
         return named[1], Path(named[2])
-    return os.path.basename(os.path.realpath(text)), Path(text)
+    # Not of what a link leads to, which changes with every upgrade.
+    return os.path.basename(os.path.abspath(text)), Path(text)
 
 
 def _by_name(named: Iterable[tuple[str, Path]]) -> dict[str, Path]:

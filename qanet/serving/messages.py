@@ -108,10 +108,14 @@ class ModelInformation(BaseModel):
 
     name: str
     version: str = Field(description="of this package")
+    digest: str = Field(description="SHA-256, another for every other reader")
     parameters: int | None = Field(description="null where it cannot be told")
     words: int = Field(description="words or word pieces that have a vector")
     max_answer_tokens: int
     no_answer: bool = Field(description="whether it can say that there is no answer")
+    threshold: float | None = Field(
+        description="the probability from which on it does; null where it cannot"
+    )
     limits: dict[str, int]
 
 

@@ -48,6 +48,12 @@ class Metrics:
             buckets=SECONDS,
             registry=registry,
         )
+        self._reloads = Counter(
+            "qanet_reloads",
+            "Times that a reader was to be loaded anew.",
+            ["model", "result"],
+            registry=registry,
+        )
         self._waiting = Gauge(
             "qanet_waiting_questions",
             "Questions that no thread has begun to read.",
@@ -73,6 +79,10 @@ class Metrics:
     def count_batch(self, model: str, questions: int) -> None:
         """A batch is read."""
         self._batches.labels(model).observe(questions)
+
+    def count_reload(self, model: str, loaded: bool) -> None:
+        """A reader was loaded anew, or could not be."""
+        self._reloads.labels(model, "loaded" if loaded else "failed").inc()
 
     def count_request(self, path: str) -> None:
         """A request has come."""

@@ -107,11 +107,13 @@ class Readers:
                 error,
                 exc_info=traceback,
             )
+            self.metrics.count_reload(name, loaded=False)
             return
         new.start()
         # Whoever has found the old one has also asked it, and is answered by it.
         old, self._served[name] = self._served[name], new
         await old.stop()
+        self.metrics.count_reload(name, loaded=True)
         log.info("%s: loaded anew", name)
 
     def _open(self, name: str) -> ServedReader:

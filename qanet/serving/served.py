@@ -30,11 +30,13 @@ class Loaded(NamedTuple):
         reader: answers the questions.
         model: what the reader computes with, where that is at hand.
         workers: threads that may use the reader at a time.
+        digest: tells its files from those of other readers.
     """
 
     reader: Reader
     model: TrainedModel | None = None
     workers: int = 1
+    digest: str = ""
 
 
 class Job(NamedTuple):
@@ -70,6 +72,7 @@ class ServedReader:
     ):
         self.count_batch = count_batch
         self.reader, self.model = loaded.reader, loaded.model
+        self.digest = loaded.digest
         self.limits = limits or Limits(
             question_tokens=self.reader.limits.question,
             explained_tokens=self.reader.limits.window,
@@ -152,10 +155,12 @@ class ServedReader:
         return ModelInformation(
             name=config.model.name,
             version=__version__,
+            digest=self.digest,
             parameters=self.model.model.count_params() if self.model else None,
             words=len(self.reader.vocabulary),
             max_answer_tokens=config.data.answer_limit,
             no_answer=config.data.no_answer,
+            threshold=self.reader.threshold if config.data.no_answer else None,
             limits=vars(self.limits),
         )
 

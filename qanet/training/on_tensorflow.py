@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from qanet.cores import own_cores
 from qanet.datasets.batches import training_dataset
 from qanet.datasets.plans import PlannedBatch
 from qanet.errors import UserError
@@ -189,13 +190,6 @@ def replica_step(learner: Learner, compiled: Callable):
         return loss, norm
 
     return step
-
-
-def own_cores() -> int:
-    """How many cores this process may use; all, where the system does not tell."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def distribute(strategy: str) -> TensorFlowDistribution:

@@ -116,12 +116,20 @@ def _announce(data: TrainingData, trainer: Trainer) -> None:
     for split, counts in data.counts.items():
         log.info(f"{split}: {_describe(counts)}")
     log.info(f"vocabulary: {data.vocabulary.describe()}")
+    training = trainer.config.training
     if data.teacher:
-        training = trainer.config.training
         log.info(
             f"teacher: {training.teacher or 'packed'}, "
             f"{training.teacher_share:.0%} of the loss, "
             f"temperature {training.temperature:g}"
+        )
+    impossible = sum(
+        counts["impossible"] for name, counts in data.counts.items() if name != "dev"
+    )
+    if impossible and not trainer.config.data.no_answer:
+        log.warning(
+            f"{impossible:,} questions have no answer and are left out; "
+            "--set data.no_answer=true learns from them too"
         )
     if left_out := sum(trainer.left_out.values()):
         log.info(
@@ -132,8 +140,19 @@ def _announce(data: TrainingData, trainer: Trainer) -> None:
         f"model: {trainer.config.model.name}, {trainer.model.count_params():,} "
         f"parameters, {trainer.trainable_parameters:,} trained"
     )
+    log.info(
+        f"steps: {training.steps:,} of {training.batch_size} questions, "
+        f"{_epochs(data.sources, trainer.config):.1f} epochs"
+    )
     if trainer.replicas > 1:
         log.info(f"replicas: {trainer.replicas}")
+
+
+def _epochs(sources: dict[str, int], config: Config) -> float:
+    """How often a training sees each question of the original set."""
+    mix, training = config.data.mix, config.training
+    epoch = sources[ORIGINAL] * sum(mix.values()) / mix[ORIGINAL]
+    return training.steps * training.batch_size / epoch
 
 
 def _describe(counts: dict[str, int]) -> str:

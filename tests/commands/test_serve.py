@@ -5,6 +5,7 @@ import http.client
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -12,6 +13,7 @@ import sys
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from qanet import cli
@@ -230,8 +232,29 @@ def test_a_reader_is_called_as_its_directory_or_as_one_says(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     assert serve._named("runs/small") == ("small", Path("runs/small"))
     assert serve._named(".") == (tmp_path.name, Path("."))
+    # The name of a link, not of what it leads to.
+    Path("current").symlink_to("runs/small-2")
+    assert serve._named("current") == ("current", Path("current"))
     assert serve._named("a-1.b=runs/x=y") == ("a-1.b", Path("runs/x=y"))
     assert serve._named("./lr=1") == ("lr=1", Path("lr=1"))
+
+
+def test_a_link_is_followed_anew_and_the_digest_tells(
+    trained, trained_reader, tmp_path
+):
+    other = shutil.copytree(trained.directory, tmp_path / "other")
+    with np.load(other / "weights.npz") as file:
+        weights = {name: 2 * array for name, array in file.items()}
+    np.savez(other / "weights.npz", **weights)
+    link = tmp_path / "current"
+    digests = []
+    for directory in (trained.directory, other, trained.directory):
+        link.unlink(missing_ok=True)
+        link.symlink_to(directory)
+        digests.append(serve._load(link, 1).digest)
+    first, second, third = digests
+    assert first == third != second
+    assert re.fullmatch("[0-9a-f]{64}", first)
 
 
 def test_serve_refuses_two_readers_of_one_name(refused):

@@ -186,6 +186,9 @@ def test_one_that_cannot_be_loaded_stays_as_it_was(error, caplog):
         readers.reload_soon()
         wait_for(lambda: ask(client, model="good") == 2)
         assert ask(client, model="bad") == 1
+        counted = client.get("/metrics").text
+        for labels in ('model="bad",result="failed"', 'model="good",result="loaded"'):
+            assert f"qanet_reloads_total{{{labels}}} 1.0" in counted
         (entry,) = [e for e in caplog.records if e.levelno == logging.ERROR]
         assert entry.getMessage() == (
             f"bad: not loaded anew: {error}; the reader of before goes on"

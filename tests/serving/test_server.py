@@ -244,6 +244,7 @@ def test_no_answer_is_an_empty_one(doubting_model, doubting_reader):
     expected = doubting_reader.answer(asked["question"], passage, top_k=50)
     assert [answer["text"] for answer in found] == [a.text for a in expected]
     assert model["no_answer"]
+    assert model["threshold"] == doubting_reader.threshold
     # What is missing from 1 is the probability of no answer.
     shares = 1 - np.array([sum(told["start"]), sum(told["end"])])
     assert (shares > 0.01).all()
@@ -253,6 +254,7 @@ def test_no_answer_is_an_empty_one(doubting_model, doubting_reader):
 def test_model_and_health(client, trained_model):
     told = client.get("/v1/model").json()
     assert not told["no_answer"]
+    assert told["threshold"] is None
     assert told["parameters"] == trained_model.model.count_params()
     assert told["max_answer_tokens"] == 4
     assert told["limits"]["pairs"] == LIMITS.pairs

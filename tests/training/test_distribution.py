@@ -205,16 +205,6 @@ def test_no_tpu(config, monkeypatch):
 
 
 @pytest.mark.skipif(ON_JAX, reason="is for TensorFlow")
-def test_cores_are_counted_where_the_system_does_not_tell_whose(monkeypatch):
-    from qanet.training.on_tensorflow import own_cores
-
-    monkeypatch.setattr("os.sched_getaffinity", lambda process: {1, 5, 7})
-    assert own_cores() == 3
-    monkeypatch.delattr("os.sched_getaffinity")
-    monkeypatch.setattr("os.cpu_count", lambda: 6)
-    assert own_cores() == 6
-
-
 def test_a_round_of_one_batch_size_may_come_before_one_of_several():
     learner = small_learner()
     train = make_distribution(DistributionConfig()).training(learner)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from qanet.config import Config
 from qanet.datasets.features import build_features
 from qanet.datasets.squad import Example, Span, read_squad, write_squad
 from qanet.decoding import Answer
@@ -15,7 +16,7 @@ from qanet.errors import UserError
 from qanet.evaluation.evaluator import evaluate
 from qanet.reader import Reader
 from qanet.run import Run
-from qanet.training.session import Report, train_run
+from qanet.training.session import Report, _epochs, train_run
 
 
 @pytest.mark.parametrize(
@@ -70,6 +71,8 @@ def test_nothing_is_dropped_silently(trained, tiny_files):
     assert "train: 25 questions" in trained.errors
     assert "dev: 10 questions" in trained.errors
     assert "left out of training: 1 question" in trained.errors
+    # 6 of 4, of 25 questions.
+    assert "steps: 6 of 4 questions, 1.0 epochs" in trained.errors
 
 
 def test_metrics_are_those_of_the_best_averaged_weights_on_all_of_dev(
@@ -87,7 +90,7 @@ def test_metrics_are_those_of_the_best_averaged_weights_on_all_of_dev(
 
 def test_what_is_said_besides_is_ours(trained):
     """TensorFlow has a lot to say about the machine when it is imported."""
-    remark = r"(train|dev|vocabulary|model|left out of training): .*"
+    remark = r"(train|dev|vocabulary|model|steps|left out of training): .*"
     # Bars, the line that is cleared after one, and the way back up from the second.
     ours = rf"{remark}|.*%\|.*|\s*(\x1b\[A)?"
     # And what XLA says of the cache that this session of tests has it keep.
@@ -205,6 +208,29 @@ def doubting_config(tiny_config, tiny_files, tmp_path):
             "training": tiny_config.training.model_copy(update={"steps": 2}),
         }
     )
+
+
+def test_epochs_count_the_original_questions():
+    config = Config.model_validate(
+        {
+            "data": {
+                "augmented": {"fr": "fr.json"},
+                "mix": {"original": 3, "fr": 1},
+            },
+            "training": {"steps": 10, "batch_size": 6},
+        }
+    )
+    # An epoch has 30 and, of the other 500, 10.
+    assert _epochs({"original": 30, "fr": 500}, config) == 1.5
+
+
+def test_unanswerable_questions_that_nobody_learns_from_are_told(
+    doubting_config, tmp_path, caplog, uncompiled
+):
+    data = doubting_config.data.model_copy(update={"no_answer": False})
+    config = doubting_config.model_copy(update={"data": data})
+    train_run(config, Run(tmp_path / "run"))
+    assert any("25 questions have no answer" in line for line in caplog.messages)
 
 
 def test_no_answer_is_trained_and_its_threshold_kept(
