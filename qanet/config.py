@@ -49,7 +49,8 @@ class DataConfig(Section):
         mix: how often each training set is drawn from; `original` is `train`. An epoch
             has all of `train` and, in proportion, examples of the others, newly drawn.
         packed: a packed data set, which `python -m qanet pack` made; it takes the place
-            of `train`, `dev`, `augmented` and the settings of the vocabulary.
+            of `train`, `dev`, `augmented` and the settings of the vocabulary but
+            `word_width`.
         context_limit: tokens of a context in training; a longer one is cut to a
             window around its answer. Evaluation reads contexts of any length.
         question_limit: tokens of a question in training; evaluation reads it whole.

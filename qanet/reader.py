@@ -6,6 +6,7 @@ The command line, the evaluation and the training all read through this class.
 import itertools
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -35,6 +36,7 @@ from qanet.decoding import (
     split_no_answer,
 )
 from qanet.errors import UserError
+from qanet.models.limits import ReadingLimits
 from qanet.models.registry import MODELS
 from qanet.onnx_reader import is_export, load_export
 from qanet.run import DEFAULT_THRESHOLD, Run, TrainedModel
@@ -42,6 +44,34 @@ from qanet.text.encoders import TextEncoder
 
 # Computes a model's outputs from a batch of its inputs.
 Predict = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
+
+# From windows and the tokens of their questions to the batches that read them.
+Plan = Callable[[Windows, np.ndarray], list[PlannedBatch]]
+AS_THEY_COME: Plan = partial(plan_reading_any_shape, batch_size=1)
+
+
+def inputs_of(
+    question: str,
+    context: str,
+    vocabulary: TextEncoder,
+    limits: ReadingLimits | None = None,
+    plan: Plan = AS_THEY_COME,
+) -> dict[str, np.ndarray]:
+    """The model's inputs of one question on one short context, a batch of one.
+
+    Args:
+        question: the question.
+        context: the context, which fits into one window.
+        vocabulary: what splits texts for the model.
+        limits: how long texts the model reads; by default those of words.
+        plan: makes the batch of the shape that the model is to see.
+    """
+    examples = [Example("", question, context, ())]
+    features = build_features(examples, vocabulary.tokens)
+    windows = reading_windows(features, np.arange(1), limits or ReadingLimits())
+    maker = reading_maker(examples, features, vocabulary, windows)
+    (batch,) = plan(windows, features.question_lengths)
+    return maker.inputs(batch)
 
 
 class Reader:

@@ -13,13 +13,14 @@ class DCNAttention(keras.layers.Layer):
 
     The question is projected, Q' = tanh(W Q + b), and a trained vector, the sentinel,
     is put before each text, so that a word may attend to none. L = C Q'ᵀ. Each word of
-    the question attends to the context, H = softmax over the context (L)ᵀ C, and each
-    word of the context to the question and that: U = softmax over the question (L)
-    [Q'; H].
+    the question attends to the context, C^Q = softmax over the context (L)ᵀ C, and each
+    word of the context to the question and that: C^D = softmax over the question (L)
+    [Q'; C^Q]. The LSTM that goes over [c; c^D] in the paper is left out: what reads the
+    output is the model encoder.
 
     Input: context `(batch, n, width)`, question `(batch, m, width)` and their boolean
     masks `(batch, n)` and `(batch, m)`.
-    Output: `(batch, n, 3 * width)`, [c; u].
+    Output: `(batch, n, 3 * width)`, [c; c^D].
     """
 
     def __init__(self, **kwargs):

@@ -7,8 +7,9 @@ from keras import ops
 def position_signal(length, width):
     """Sines and cosines of geometrically growing wavelengths, 2π to 20,000π.
 
-    Vaswani et al., 2017, section 3.5; the sines fill the first half of the vector
-    and the cosines the second.
+    Vaswani et al., 2017, section 3.5, as their code tensor2tensor has it: the sines
+    fill the first half of the vector and the cosines the second, and the exponents go
+    from 0 to 1, so that the last wavelength is 20,000π.
 
     Args:
         length: number of positions.

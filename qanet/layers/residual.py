@@ -1,4 +1,4 @@
-"""Residual sub-layer with stochastic depth (QANet, section 2.2)."""
+"""Residual sub-layer (QANet, section 2.2) with stochastic depth (section 4.1)."""
 
 import keras
 from keras import ops

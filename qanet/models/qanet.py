@@ -36,7 +36,10 @@ class StackConfig(Section):
 
 
 class QANetConfig(WordReaderConfig):
-    """The model of Yu et al., 2018. Defaults are the paper's sizes.
+    """The model of Yu et al., 2018.
+
+    Default sizes are the paper's, norms, positions and scales are ours; the paper's are
+    those of preset `qanet-paper`.
 
     Attributes:
         name: the model's name in the registry.
@@ -53,8 +56,9 @@ class QANetConfig(WordReaderConfig):
             training step (stochastic depth).
         residual_scale: fixed factor of every sub-layer's output; the paper has 1.
         position_scale: amplitude of the position signal; the paper has 1.
-        position_per_block: add the position signal in every block, not once a stack.
-        final_norm: normalise the output of each stack.
+        position_per_block: add the position signal in every block, as the paper's text
+            says, not once each time a stack is applied.
+        final_norm: normalise the output of each stack; the paper has false.
     """
 
     name: Literal["qanet"] = "qanet"

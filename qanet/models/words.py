@@ -66,7 +66,9 @@ def word_sizes(vocabulary, config) -> EmbeddingSizes:
 
 
 class WordReaderConfig(Section):
-    """Settings that all readers of words have. Defaults are the QANet paper's.
+    """Settings that all readers of words have.
+
+    Default sizes and dropout rates are the QANet paper's.
 
     Attributes:
         width: size of the vectors of every layer above the embeddings.
@@ -78,7 +80,8 @@ class WordReaderConfig(Section):
         highway_layers: layers of the highway network.
         highway_before_projection: run the highway network at the width of the joined
             embeddings, as the QANet paper does, instead of at the model's width.
-        embedding_norm: normalise each word's embedding before the encoder.
+        embedding_norm: normalise each word's embedding before the encoder; the paper
+            has false.
         word_dropout: dropout rate of the word vectors.
         character_dropout: dropout rate of the character vectors.
         embedding_dropout: what these rates drop: single `elements` of the vectors, or

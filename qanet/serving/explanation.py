@@ -1,33 +1,20 @@
 """What an answer comes from: probabilities of its ends, and attention."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import Self
 
 import numpy as np
 
-from qanet.datasets.batches import reading_maker
-from qanet.datasets.features import build_features
-from qanet.datasets.plans import (
-    PlannedBatch,
-    plan_reading,
-    plan_reading_any_shape,
-)
-from qanet.datasets.squad import Example
-from qanet.datasets.windows import Windows, reading_windows
+from qanet.datasets.plans import plan_reading
 from qanet.models.limits import ReadingLimits
 from qanet.models.registry import MODELS, with_attention
-from qanet.reader import Predict, Reader
+from qanet.reader import AS_THEY_COME, Plan, Predict, Reader, inputs_of
 from qanet.run import TrainedModel
 from qanet.serving.messages import Explained
 from qanet.text.encoders import TextEncoder
 
 # Digits that are told of a probability.
 DIGITS = 4
-
-# From windows and the tokens of their questions to the batches that read them.
-Plan = Callable[[Windows, np.ndarray], list[PlannedBatch]]
-AS_THEY_COME: Plan = partial(plan_reading_any_shape, batch_size=1)
 
 
 class Explainer:
@@ -80,18 +67,15 @@ class Explainer:
             question: the question.
             passage: the passage, short enough to be read in one window.
         """
+        outputs = self.predict(
+            inputs_of(question, passage, self.vocabulary, self.limits, self.plan)
+        )
         split = self.vocabulary.tokens
-        examples = [Example("", question, passage, ())]
-        features = build_features(examples, split)
-        windows = reading_windows(features, np.arange(1), self.limits)
-        maker = reading_maker(examples, features, self.vocabulary, windows)
-        (batch,) = self.plan(windows, features.question_lengths)
-        outputs = self.predict(maker.inputs(batch))
         passage_tokens = [list(span) for span in split(passage)[1]]
         question_tokens = [list(span) for span in split(question)[1]]
         n, m = len(passage_tokens), len(question_tokens)
         # Before the tokens there may be "no answer".
-        first = outputs["start_logits"].shape[1] - batch.context_length
+        first = outputs["start_logits"].shape[1] - outputs["attention"].shape[1]
         tokens = slice(first, first + n)
         return Explained(
             passage_tokens=passage_tokens,
