@@ -23,14 +23,14 @@ def make_server(app: ASGIApp, log_level: int) -> uvicorn.Server:
         log_level: what it logs from, a level of `logging`.
     """
     # Results alone are for standard output, where uvicorn writes one line a request.
-    logging = copy.deepcopy(uvicorn.config.LOGGING_CONFIG)
-    logging["handlers"]["access"]["stream"] = "ext://sys.stderr"
+    log_config = copy.deepcopy(uvicorn.config.LOGGING_CONFIG)
+    log_config["handlers"]["access"]["stream"] = "ext://sys.stderr"
     is_terminal = sys.stderr is not None and sys.stderr.isatty()
-    for formatter in logging["formatters"].values():
+    for formatter in log_config["formatters"].values():
         formatter["use_colors"] = is_terminal
     config = uvicorn.Config(
         app,
-        log_config=logging,
+        log_config=log_config,
         http=Connection,
         ws="none",
         log_level=log_level,

@@ -33,8 +33,8 @@ class Limits:
         top_k: answers to a question.
         answer_tokens: tokens of an answer.
         answer_characters: of all answers, were each the longest passage; tokens alone
-            bound no text, for one may be long. A passage with 10 characters a token
-            stays below it.
+            bound no text, for one may be long. Ten answers on a passage of a million
+            characters are just allowed.
         body_seconds: time for a body to arrive; a slower one is refused with 408.
         pending: requests that are worked on or wait; more are refused with 429.
         seconds: time for an answer; a request that takes longer is given up with 503.
@@ -141,7 +141,8 @@ class Gate:
 
     A request counts as pending once its body is there, and until its client has taken
     all but the end of the answer or has gone: neither who sends slowly nor who gives up
-    keeps anybody else out, and no more answers than these are in memory.
+    keeps anybody else out, and of no more answers than these there is more in memory
+    than an end.
     """
 
     def __init__(self, app: ASGIApp, limits: Limits):
@@ -225,11 +226,10 @@ class Gate:
 def _in_parts(message: Message) -> Iterator[Message]:
     """A message in parts, each of which is sent once those before are nearly gone."""
     body = message.get("body", b"")
-    for end in range(PART, len(body), PART):
-        yield message | {"body": body[end - PART : end], "more_body": True}
-    if len(body) > PART:
-        message = message | {"body": body[(len(body) - 1) // PART * PART :]}
-    yield message
+    last = max(len(body) - 1, 0) // PART * PART
+    for begin in range(0, last, PART):
+        yield message | {"body": body[begin : begin + PART], "more_body": True}
+    yield message | {"body": body[last:]} if last else message
 
 
 async def _cancel_when_gone(task: asyncio.Task, receive: Receive) -> None:
