@@ -30,8 +30,9 @@ from qanet.models.pretrained import (
 from qanet.settings import configure
 from qanet.text.pieces import PIECES_FILE, WordPieces
 
-# Texts that are in memory at a time, and tokens that are read together.
-TEXTS, TOKENS = 256, 8192
+# Texts that are in memory at a time, their characters, unless one has more, and tokens
+# that are read together.
+TEXTS, CHARACTERS, TOKENS = 256, 2**18, 8192
 # Lengths are rounded up to a multiple, so that few shapes are compiled.
 MULTIPLE = 16
 
@@ -100,8 +101,7 @@ class FrozenModel:
         self, texts: Sequence[str], spans: Sequence[np.ndarray]
     ) -> Iterator[np.ndarray]:
         """See `ContextualEncoder.encode`."""
-        for first in range(0, len(texts), TEXTS):
-            group = slice(first, first + TEXTS)
+        for group in groups_of(list(map(len, texts))):
             yield from self._encode(texts[group], spans[group])
 
     def _encode(
@@ -259,6 +259,19 @@ def _check_layers(directory: Path, layers: int, most: int) -> None:
         raise UserError(
             f"{directory}: has {most} layers; lower model.contextual_layers={layers}"
         )
+
+
+def groups_of(lengths: Sequence[int]) -> Iterator[slice]:
+    """Neighbouring texts whose vectors are in memory together, by their characters."""
+    first, characters = 0, 0
+    for i, length in enumerate(lengths):
+        is_full = i - first == TEXTS or characters + length > CHARACTERS
+        if i > first and is_full:
+            yield slice(first, i)
+            first, characters = i, 0
+        characters += length
+    if lengths:
+        yield slice(first, len(lengths))
 
 
 def windows_of(

@@ -112,6 +112,7 @@ def _check_parts(directory: Path, key: str) -> None:
     try:
         found = parse_json(path.read_bytes())
     except FileNotFoundError:
+        _check_no_parts(directory)
         return
     except (OSError, ValueError):
         found = None
@@ -119,6 +120,15 @@ def _check_parts(directory: Path, key: str) -> None:
         raise UserError(
             f"{directory}: holds parts of another teacher or of other data; remove it, "
             "or give another --output"
+        )
+
+
+def _check_no_parts(directory: Path) -> None:
+    """Without a key, what lies there is nobody's; only an unfinished key may."""
+    if any(not path.name.startswith(f".{KEY}.") for path in directory.iterdir()):
+        raise UserError(
+            f"{directory}: holds files, but no {KEY} of unfinished work; move them "
+            "away, or give another --output"
         )
 
 

@@ -68,6 +68,14 @@ def test_texts_that_are_read_together_do_not_change_one_another(encoder, monkeyp
         np.testing.assert_allclose(vectors, apart, atol=2e-3)
 
 
+def test_few_long_texts_are_in_memory_together(monkeypatch):
+    monkeypatch.setattr(frozen, "TEXTS", 3)
+    monkeypatch.setattr(frozen, "CHARACTERS", 10)
+    groups = list(frozen.groups_of([4, 6, 1, 1, 1, 1, 50, 2]))
+    assert groups == [slice(0, 2), slice(2, 5), slice(5, 6), slice(6, 7), slice(7, 8)]
+    assert list(frozen.groups_of([])) == []
+
+
 def test_long_texts_are_read_in_windows(encoder, monkeypatch):
     text = "a b c d " * 5
     (whole,) = encoded(encoder, text)

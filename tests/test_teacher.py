@@ -134,6 +134,30 @@ def test_parts_of_another_teacher_are_refused(
     assert not output.exists()
 
 
+@pytest.mark.parametrize("name", ["000000000.npz", "thesis.txt"])
+def test_a_directory_of_other_files_is_left_alone(
+    trained_reader, examples, tmp_path, name
+):
+    output = tmp_path / "targets.npz"
+    parts_of(output).mkdir()
+    (parts_of(output) / name).write_text("mine")
+    with pytest.raises(
+        UserError, match=r"targets\.npz\.parts: holds files, but no key"
+    ):
+        teach(trained_reader, examples, "d", output, "key")
+    assert [path.name for path in parts_of(output).iterdir()] == [name]
+    assert not output.exists()
+
+
+def test_an_unfinished_key_is_no_other_file(trained_reader, examples, tmp_path):
+    output = tmp_path / "targets.npz"
+    parts_of(output).mkdir()
+    (parts_of(output) / ".key.json.0123abcd.tmp").write_text("")
+    teach(trained_reader, examples, "d", output, "key")
+    assert output.exists()
+    assert not parts_of(output).exists()
+
+
 def test_a_directory_that_another_teacher_holds_is_left_alone(
     trained_reader, examples, tmp_path
 ):

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from qanet.augmentation.numbers import splits_number
 from qanet.errors import needing
 from qanet.text.tokenizer import token_spans
 
@@ -51,7 +52,8 @@ def find_exact(answer: str, text: str, position: float) -> Match | None:
             several places is taken.
 
     Returns:
-        The answer's place, or `None` where the text does not hold it as whole tokens.
+        The answer's place, or `None` where the text does not hold it as whole tokens,
+        or only within a number.
     """
     spans = token_spans(text)
     starts, ends = {start for start, _ in spans}, {end for _, end in spans}
@@ -59,7 +61,8 @@ def find_exact(answer: str, text: str, position: float) -> Match | None:
     start = text.find(answer)
     while start != -1:
         end = start + len(answer)
-        if start in starts and end in ends:
+        is_whole = start in starts and end in ends
+        if is_whole and not splits_number(text, start, end):
             found.append(Match(start, end, 1.0))
         start = text.find(answer, start + 1)
     return min(found, key=lambda match: _distance(match, text, position), default=None)
@@ -79,7 +82,8 @@ def find_by_bigrams(answer: str, text: str, position: float) -> Match | None:
 
     Returns:
         The answer's place, its score the mean of both words'; or `None` where no word
-        is like the first or the last one, or the end comes before the start.
+        is like the first or the last one, the end comes before the start, or either
+        is within a number.
     """
     old, new = _words(answer), _words(text)
     if not old or not new:
@@ -88,7 +92,10 @@ def find_by_bigrams(answer: str, text: str, position: float) -> Match | None:
     end_score, last = _most_like(old[-1].text, new, position)
     if not start_score or not end_score or last < first:
         return None
-    return Match(new[first].start, new[last].end, (start_score + end_score) / 2)
+    start, end = new[first].start, new[last].end
+    if splits_number(text, start, end):
+        return None
+    return Match(start, end, (start_score + end_score) / 2)
 
 
 def find_by_edges(answer: str, text: str, position: float) -> Match | None:
@@ -104,7 +111,8 @@ def find_by_edges(answer: str, text: str, position: float) -> Match | None:
         position: Where about in the text it should stand, from 0 to 1.
 
     Returns:
-        The best span, or `None` where the answer or the text has no word.
+        The best span, or `None` where the answer or the text has no word. None begins
+        or ends within a number.
     """
     from rapidfuzz.distance import JaroWinkler
     from rapidfuzz.fuzz import ratio
@@ -121,7 +129,9 @@ def find_by_edges(answer: str, text: str, position: float) -> Match | None:
             for i, word in enumerate(new)
             if word.text not in STOP_WORDS or word.text == edge.text
         )
-        return heapq.nlargest(EDGES, scored)
+        return heapq.nlargest(
+            EDGES, scored, key=lambda one: _liking(one, len(new), position)
+        )
 
     found = []
     ends = likely(old[-1])
@@ -129,6 +139,8 @@ def find_by_edges(answer: str, text: str, position: float) -> Match | None:
         for end_score, last in ends:
             if first <= last < first + len(old) + MORE_WORDS:
                 start, end = new[first].start, new[last].end
+                if splits_number(text, start, end):
+                    continue
                 whole = ratio(core, text[start:end].casefold()) / 100
                 score = (start_score + end_score + whole) / 3
                 found.append(Match(start, end, score))
@@ -187,11 +199,16 @@ def _most_like(
     """The best score and its word, the one nearest to `position` among equals."""
     return max(
         ((bigram_similarity(word, other.text), i) for i, other in enumerate(others)),
-        key=lambda scored: (
-            scored[0],
-            -abs(scored[1] - position * len(others)),
-        ),
+        key=lambda scored: _liking(scored, len(others), position),
     )
+
+
+def _liking(
+    scored: tuple[float, int], words: int, position: float
+) -> tuple[float, float]:
+    """Orders words by their score, and by how near to `position` they stand."""
+    score, i = scored
+    return score, -abs(i - position * words)
 
 
 def bigram_similarity(a: str, b: str) -> float:

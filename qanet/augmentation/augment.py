@@ -32,6 +32,7 @@ class Augmented:
             the words of the longer of both.
         sentences_per_second: Sentences that were translated there and back.
         moved: What became of each answer.
+        translators: The names of those there and back.
     """
 
     examples: list[Example]
@@ -39,11 +40,13 @@ class Augmented:
     edit_distance: float
     sentences_per_second: float
     moved: list[MovedAnswer]
+    translators: tuple[str, str]
 
     @property
     def exact_share(self) -> float:
-        """Share of the questions whose answer was found word for word."""
-        return self.counts["answers_exact"] / self.counts["questions"]
+        """Share of the questions with an answer where it was found word for word."""
+        answered = self.counts["questions"] - self.counts["answers_none"]
+        return self.counts["answers_exact"] / max(answered, 1)
 
     @property
     def kept_share(self) -> float:
@@ -114,17 +117,20 @@ def augment(
         )
         for passage, row in rows
     )
-    return gather(paraphrases, seconds)
+    return gather(paraphrases, seconds, (forward.name, backward.name))
 
 
-def gather(paraphrases: Iterable[Paraphrase], seconds: float) -> Augmented:
+def gather(
+    paraphrases: Iterable[Paraphrase], seconds: float, translators: tuple[str, str]
+) -> Augmented:
     """Joins paraphrased passages to a data set.
 
     Args:
         paraphrases: In the order that the data set is to have.
         seconds: What their translation took.
+        translators: The names of those there and back.
     """
-    result = Augmented([], dict.fromkeys(COUNTS, 0), 0.0, 0.0, [])
+    result = Augmented([], dict.fromkeys(COUNTS, 0), 0.0, 0.0, [], translators)
     distances = []
     for paraphrase in paraphrases:
         result.examples += paraphrase.examples

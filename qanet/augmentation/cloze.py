@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from qanet.augmentation.numbers import splits_number
 from qanet.console import log
 from qanet.datasets.squad import Example, Span
 from qanet.errors import UserError, reading_text
@@ -28,8 +29,6 @@ GAP = "XXXXX"
 CNN_GAP = "@placeholder"
 ENTITY = re.compile(r"@(entity\d+)")
 BOOK_SENTENCES = 20
-# Digits with this before or after them are a part of a number: 10,000 and 3.5.
-FRACTION = re.compile(r"[0-9][.,:]|[.,:][0-9]")
 
 
 @dataclass(frozen=True)
@@ -86,9 +85,10 @@ def make_cloze(examples: Iterable[Example], seed: int) -> list[Cloze]:
         candidates = _names(context, sentences)
         for place, (start, end) in enumerate(sentences):
             sentence, rest = context[start:end], _without(context, start, end)
-            elsewhere = set(tokenize(rest)) & candidates
+            elsewhere = {word for word, _, _ in _whole_words(rest)} & candidates
+            here = {word for word, _, _ in _whole_words(sentence)}
             # Sorted, or the draw would depend on the order of a set.
-            fitting = sorted(elsewhere & set(tokenize(sentence)))
+            fitting = sorted(elsewhere & here)
             if not fitting:
                 continue
             word = fitting[rng.integers(len(fitting))]
@@ -176,9 +176,9 @@ def read_books(path: str | os.PathLike[str]) -> list[Cloze]:
 def _example(
     identifier: str, question: str, context: str, answer: str
 ) -> Example | None:
-    """A question that was read; `None` where the answer is no token of the context."""
+    """A question that was read; `None` where the answer is no word of the context."""
     answer = answer.strip()
-    if answer not in tokenize(context):
+    if answer not in {word for word, _, _ in _whole_words(context)}:
         return None
     return Example(identifier, question.strip(), context, (_first(context, answer),))
 
@@ -200,17 +200,23 @@ def _names(context: str, sentences: list[tuple[int, int]]) -> set[str]:
     starts = {start for start, _ in sentences}
     words = set(tokenize(context))
     names = set()
-    for start, end in token_spans(context):
-        word = context[start:end]
-        if word.isdecimal():
-            around = context[max(0, start - 2) : start], context[end : end + 2]
-            fits = not any(map(FRACTION.fullmatch, around))
-        else:
+    for word, start, _ in _whole_words(context):
+        fits = word.isdecimal()
+        if not fits:
             fits = word[0].isupper() and len(word) > 1 and start not in starts
             fits = fits and word.lower() not in words and normalize_answer(word)
         if fits:
             names.add(word)
     return names
+
+
+def _whole_words(text: str) -> list[tuple[str, int, int]]:
+    """The tokens and their places, but for those that are a part of a number."""
+    return [
+        (text[start:end], start, end)
+        for start, end in token_spans(text)
+        if not splits_number(text, start, end)
+    ]
 
 
 def _without(context: str, start: int, end: int) -> str:
@@ -219,14 +225,14 @@ def _without(context: str, start: int, end: int) -> str:
 
 
 def _replaced(text: str, word: str, other: str) -> str:
-    """The text with other words at all tokens that are this one."""
-    for start, end in reversed(token_spans(text)):
-        if text[start:end] == word:
+    """The text with other words at all whole words that are this one."""
+    for here, start, end in reversed(_whole_words(text)):
+        if here == word:
             text = f"{text[:start]}{other}{text[end:]}"
     return text
 
 
 def _first(text: str, word: str) -> Span:
-    """Where a token stands first."""
-    place = next(s for s, e in token_spans(text) if text[s:e] == word)
+    """Where a whole word stands first."""
+    place = next(start for here, start, _ in _whole_words(text) if here == word)
     return Span(word, place)

@@ -30,6 +30,7 @@ COUNTS = (
     "answers_exact",
     "answers_close",
     "answers_dropped",
+    "answers_none",
 )
 
 
@@ -199,12 +200,17 @@ def rebuild(
                 Span(move.new.text, move.after_start + move.new.start) for move in kept
             )
             result.examples.append(replace(example, context=context, answers=answers))
-        if not example.impossible:
-            outcome = "dropped"
-            if kept:
-                outcome = "exact" if any(move.exact for move in kept) else "close"
-            result.counts[f"answers_{outcome}"] += 1
+        result.counts[f"answers_{_outcome(example, kept)}"] += 1
     return result
+
+
+def _outcome(example: Example, kept: Sequence[MovedAnswer]) -> str:
+    """What became of a question's answers."""
+    if example.impossible:
+        return "none"
+    if not kept:
+        return "dropped"
+    return "exact" if any(move.exact for move in kept) else "close"
 
 
 def _problem(old: str, new: str | None) -> str | None:

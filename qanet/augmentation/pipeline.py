@@ -99,8 +99,8 @@ def augment_with_beam(
             not work, here or in a worker.
     """
     require_matchers()
-    batch_sizes = [open_translator(which).batch_size for which in (forward, backward)]
     pipeline = _pipeline(runner, options)
+    names, batch_sizes = zip(*map(_open_once, (forward, backward)), strict=True)
     begin = time.monotonic()
     with _directory(pipeline.options) as directory:
         source = FileSystems.join(directory, "passages")
@@ -116,7 +116,14 @@ def augment_with_beam(
     if PROBLEM in results:
         raise UserError(results[PROBLEM])
     seconds = time.monotonic() - begin
-    return gather((results[number] for number in range(len(passages))), seconds)
+    in_order = (results[number] for number in range(len(passages)))
+    return gather(in_order, seconds, names)
+
+
+def _open_once(specification: str) -> tuple[str, int]:
+    """A translator's name and batch size. The workers open theirs and need the room."""
+    translator = open_translator(specification)
+    return translator.name, translator.batch_size
 
 
 def _write(

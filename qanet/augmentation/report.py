@@ -22,6 +22,7 @@ def summary(result: Augmented) -> list[str]:
         if name.startswith("sentences_kept_")
     }
     reasons = ", ".join(f"{name} {count:,}" for name, count in unusable.items())
+    without = f", {counts['answers_none']:,} without an answer"
     return [
         f"{counts['contexts']:,} contexts, {counts['sentences']:,} sentences",
         f"{counts['sentences_unchanged']:,} sentences came back unchanged, "
@@ -30,7 +31,8 @@ def summary(result: Augmented) -> list[str]:
         f"{counts['questions']:,} questions, {result.kept_share:.1%} kept: "
         f"{counts['answers_exact']:,} answers found word for word "
         f"({result.exact_share:.1%}), {counts['answers_close']:,} by likeness, "
-        f"{counts['answers_dropped']:,} not found and dropped",
+        f"{counts['answers_dropped']:,} not found and dropped"
+        f"{without if counts['answers_none'] else ''}",
     ]
 
 

@@ -106,10 +106,11 @@ def _run(options: argparse.Namespace) -> None:
     from qanet.datasets.sources import load_examples
     from qanet.datasets.squad import write_squad
     from qanet.files import write_text
-    from qanet.translation.translator import open_translator
 
     check_file(options.output, others=[options.input])
-    report = options.output.with_suffix(".report.md")
+    # FILE of FILE.json; another ending is a part of the name.
+    name = options.output.name.removesuffix(".json")
+    report = options.output.with_name(f"{name}.report.md")
     check_file(report)
     if options.beam_options and not options.runner:
         raise UserError(
@@ -120,10 +121,8 @@ def _run(options: argparse.Namespace) -> None:
             "--cache does not go with --runner, whose workers may be on many machines; "
             "give one of them"
         )
-    cache = options.cache or options.output.with_suffix(".translations.sqlite")
+    cache = options.cache or report.with_name(f"{name}.translations.sqlite")
     check_file(cache, "--cache", [options.input, options.output, report])
-    translators = list(map(open_translator, (options.forward, options.backward)))
-    names = " and ".join(translator.name for translator in translators)
     originals = passages(load_examples(options.input, "train").examples)
     if options.contexts:
         originals = spread(originals, options.contexts)
@@ -133,8 +132,6 @@ def _run(options: argparse.Namespace) -> None:
     if options.runner:
         from qanet.augmentation.pipeline import augment_with_beam
 
-        # The workers open theirs, which need the room.
-        translators.clear()
         result = augment_with_beam(
             originals,
             options.forward,
@@ -144,31 +141,34 @@ def _run(options: argparse.Namespace) -> None:
             options.beam_options,
         )
     else:
-        result = _augment_here(originals, *translators, settings, cache)
+        result = _augment_here(
+            originals, options.forward, options.backward, settings, cache
+        )
     if not result.examples:
         raise UserError(
             f"{options.input}: no question kept its answer; try a better translator "
             "or a lower --threshold"
         )
+    names = " and ".join(result.translators)
     write_text(report, markdown(result, f"{options.input} by {names}"))
     write_squad(options.output, result.examples)
     say("\n".join(summary(result)))
     say(f"written to {options.output}, with samples in {report}")
 
 
-def _augment_here(originals, forward, backward, settings, cache: Path):
+def _augment_here(originals, forward: str, backward: str, settings, cache: Path):
     """Augments in this process, with all translations kept in a file."""
+    from qanet.augmentation.answers import require_matchers
     from qanet.augmentation.augment import augment
     from qanet.translation.cache import CachedTranslator, TranslationCache
+    from qanet.translation.translator import open_translator
 
+    # Before a translator is waited for.
+    require_matchers()
+    translators = list(map(open_translator, (forward, backward)))
     with contextlib.closing(TranslationCache(cache)) as opened:
-        return augment(
-            originals,
-            CachedTranslator(forward, opened),
-            CachedTranslator(backward, opened),
-            settings,
-            progress=True,
-        )
+        there, back = (CachedTranslator(each, opened) for each in translators)
+        return augment(originals, there, back, settings, progress=True)
 
 
 def _share(text: str) -> float:

@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
+import unicodedata
 from collections.abc import Sequence
 
 from qanet.errors import UserError
@@ -13,6 +14,8 @@ TIMEOUT_SECONDS = 600
 # Apertium takes an empty line for the end of a sentence: what stands before one never
 # mixes with what stands after it.
 SEPARATOR = "\n\n"
+# Zero-width non-joiner and joiner.
+JOINERS = "\u200c\u200d"
 
 
 class ApertiumTranslator:
@@ -66,12 +69,18 @@ class ApertiumTranslator:
 
 
 def one_line(text: str) -> str:
-    """The text with one blank wherever white space or something unprintable stands."""
-    return " ".join(
-        "".join(
-            character if character.isprintable() else " " for character in text
-        ).split()
-    )
+    """The text with one blank wherever white space or something unprintable stands.
+
+    Marks of format, such as soft hyphens, are left out; those that join letters or
+    keep them apart are part of a word and stay.
+    """
+    return " ".join("".join(map(_on_a_line, text)).split())
+
+
+def _on_a_line(character: str) -> str:
+    if character.isprintable() or character in JOINERS:
+        return character
+    return "" if unicodedata.category(character) == "Cf" else " "
 
 
 def _run(*arguments: str, text: str) -> str:

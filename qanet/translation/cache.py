@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from qanet.errors import UserError
+from qanet.files import parse_json
 from qanet.translation.translator import Translator
 
 WAIT_SECONDS = 60
@@ -61,7 +62,7 @@ class TranslationCache:
                     (translator, count, *part),
                 )
                 found |= {sentence: _parse(text) for sentence, text in rows}
-        except (sqlite3.Error, ValueError) as error:
+        except (sqlite3.Error, TypeError, ValueError) as error:
             raise self._unusable(error) from None
         return found
 
@@ -93,7 +94,7 @@ class TranslationCache:
 
 
 def _parse(text: str) -> list[str]:
-    translations = json.loads(text)
+    translations = parse_json(text)
     if not isinstance(translations, list):
         raise ValueError("an entry is not a list")
     if not all(isinstance(translation, str) for translation in translations):

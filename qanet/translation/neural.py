@@ -48,7 +48,9 @@ class NeuralTranslator:
         digest = hashlib.sha256()
         for path in (run.config_path, run.subwords_path, run.weights_path):
             digest.update(path.read_bytes())
-        way = f"beam {beams}" if temperature is None else f"temperature {temperature}"
+        way = f"beam {beams}"
+        if temperature is not None:
+            way = f"temperature {temperature} by 23 bits"
         self.name = f"nmt:{Path(directory).name} {digest.hexdigest()[:12]} {way}, ended"
         self._searches = {}
 

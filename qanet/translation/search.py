@@ -155,9 +155,10 @@ class Sampling(keras.Model):
                 ops.arange(count * pieces, dtype="int32")[None], (seeds, steps)
             )
             # Adding Gumbel noise and taking the maximum draws by probability. The
-            # upper 24 bits, in the middle of their interval: never 0 and never 1.
-            bits = ops.cast(ops.right_shift(bits, ops.cast(8, "uint32")), "float32")
-            uniform = (bits + 0.5) / 2.0**24
+            # upper 23 bits, in the middle of their interval: never 0 and never 1.
+            # Of 24 the greatest would be rounded to 1, whose noise is infinite.
+            bits = ops.cast(ops.right_shift(bits, ops.cast(9, "uint32")), "float32")
+            uniform = (bits + 0.5) / 2.0**23
             noise = ops.reshape(-ops.log(-ops.log(uniform)), (rows, count, pieces))
             drawn = ops.cast(ops.argmax(gains + noise, axis=2), "int32")
             gained = ops.take_along_axis(gains, drawn[:, :, None], axis=2)[:, :, 0]

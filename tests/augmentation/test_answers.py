@@ -29,6 +29,34 @@ def test_exact_answers_are_whole_tokens():
     assert find_exact("Rome", "He lives in rome.", 0.5) is None
 
 
+@pytest.mark.parametrize("find", [find_exact, find_by_edges])
+@pytest.mark.parametrize(
+    ("answer", "text", "start"),
+    [
+        ("10", "For 10,000 dollars he sold 10 horses.", 27),
+        ("10", "He paid 3.10 for 7:10, then 10.", 28),
+        ("10,000", "For 10,000 dollars he sold 10 horses.", 4),
+        ("3.5 metres", "Of 13.5 metres or 3.5 metres.", 18),
+    ],
+)
+def test_a_number_is_not_found_within_another(find, answer, text, start):
+    for position in (0.0, 0.3, 1.0):
+        match = find(answer, text, position)
+        assert (match.start, match.end) == (start, start + len(answer))
+
+
+@pytest.mark.parametrize("find", [find_exact, *MATCHERS.values()])
+def test_a_number_within_another_is_no_answer(find):
+    assert find("10", "He paid 10,000 dollars.", 0.5) is None or (
+        found(find, "10", "He paid 10,000 dollars.") == "10,000"
+    )
+
+
+def test_of_many_equal_words_the_nearest_is_taken():
+    match = find_by_edges("cats", "cat dog " * 12, 0.0)
+    assert match.start == 0
+
+
 @pytest.mark.parametrize(("position", "start"), [(0.0, 0), (0.4, 8), (1.0, 16)])
 def test_the_nearest_of_several_places_is_taken(position, start):
     match = find_exact("cat", "cat dog cat dog cat dog", position)

@@ -79,7 +79,7 @@ def test_each_different_sentence_is_translated_once_in_batches(read):
 def test_distances_are_added_without_rounding():
     tenth = Paraphrase(distance=0.1, counts=Counter(sentences=1))
     # One after the other they come to 0.9999999999999999.
-    assert gather([tenth] * 10, 1.0).edit_distance == 0.1
+    assert gather([tenth] * 10, 1.0, ("a", "b")).edit_distance == 0.1
 
 
 def test_candidates_are_drawn_under_the_seed(read):
@@ -123,5 +123,5 @@ def test_without_the_library_nothing_is_translated(read, monkeypatch):
 
 def test_speed_is_in_sentences():
     one = Paraphrase(counts=Counter(sentences=1))
-    assert gather([one] * 10, 2.0).sentences_per_second == 5.0
-    assert gather([], 2.0).edit_distance == 0.0
+    assert gather([one] * 10, 2.0, ("a", "b")).sentences_per_second == 5.0
+    assert gather([], 2.0, ("a", "b")).edit_distance == 0.0

@@ -1,5 +1,7 @@
 """Tests of qanet.augmentation.cloze."""
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -34,13 +36,18 @@ def check(question):
     """What each cloze question is."""
     example = question.example
     (answer,) = example.answers
-    words = tokenize(example.context)
-    assert example.context[answer.start :].startswith(answer.text)
+    # Without points, commas and colons in numbers, a number is one token.
+    context, question_text = (
+        re.sub(r"(?<=[0-9])[.,:](?=[0-9])", "0", text)
+        for text in (example.context, example.question)
+    )
+    words = tokenize(context)
+    assert context[answer.start :].startswith(answer.text)
     assert words.count(answer.text) >= 1
     # The first place: before it no token is the answer.
-    assert answer.text not in tokenize(example.context[: answer.start])
-    assert GAP in tokenize(example.question)
-    assert answer.text not in tokenize(example.question)
+    assert answer.text not in tokenize(context[: answer.start])
+    assert GAP in tokenize(question_text)
+    assert answer.text not in tokenize(question_text)
     assert answer.text in question.candidates
     assert set(question.candidates) <= set(words)
 
@@ -60,6 +67,15 @@ def test_a_sentence_of_the_passage_becomes_the_question():
     assert second.candidates == ("1891", "Paris", "Tesla")
     for question in questions:
         check(question)
+
+
+def test_a_gap_and_an_answer_are_whole_numbers():
+    (question,) = make_cloze(
+        examples("It cost 3.5 dollars. There were 3 men. Later 3 went."), seed=1
+    )[:1]
+    assert question.example.question == f"There were {GAP} men."
+    assert question.example.context == "It cost 3.5 dollars. Later 3 went."
+    assert question.example.answers == (Span("3", 27),)
 
 
 def test_words_that_are_no_names_and_parts_of_numbers_are_not_asked_for():

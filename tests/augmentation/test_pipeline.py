@@ -192,7 +192,7 @@ def test_files_of_the_pipeline_are_removed(translators, examples, tmp_path):
 
 def test_a_translator_that_is_missing_is_noticed_here(install, examples, monkeypatch):
     install(PROGRAM)
-    monkeypatch.setattr(pipeline, "_pipeline", None)  # Cannot be called.
+    monkeypatch.setattr(pipeline, "_to_its_end", None)  # Cannot be called.
     read = passages(examples)
     with pytest.raises(UserError, match="apertium:eng-xyz: this language pair is not"):
         augment_with_beam(

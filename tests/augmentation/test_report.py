@@ -30,7 +30,7 @@ def result():
         ),
     ]
     example = Example("1", "Who?", "Bo", (Span("Bo", 0),))
-    return Augmented([example] * 3, counts, 0.25, 10.0, moved)
+    return Augmented([example] * 3, counts, 0.25, 10.0, moved, ("there", "back"))
 
 
 def test_summary(result):
@@ -43,6 +43,14 @@ def test_summary(result):
         "4 questions, 75.0% kept: 2 answers found word for word (50.0%), 1 by" in text
     )
     assert "1 not found and dropped" in text
+    assert "without an answer" not in text
+
+
+def test_questions_without_an_answer_are_told(result):
+    result.counts |= {"questions": 10, "answers_none": 6}
+    text = "\n".join(summary(result))
+    assert "2 answers found word for word (50.0%)" in text
+    assert "1 not found and dropped, 6 without an answer" in text
 
 
 def test_samples_are_a_table_with_the_answers_in_bold(result):

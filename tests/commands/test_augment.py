@@ -1,6 +1,7 @@
 """Tests of qanet.commands.augment."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,32 @@ def test_augment_goes_on_where_it_was_stopped(translators, augmenting, capsys):
     assert len(asked) == len(set(asked)) > 10
     cli.main([*augmenting, "--threshold", "0.5", "--seed", "7"])
     assert translators["please"].asked == asked
+
+
+def test_outputs_that_differ_in_their_endings_have_reports_of_their_own(
+    translators, augmenting
+):
+    directory = Path(augmenting[-1]).parent
+    for name in ("train.es", "train.fr.json"):
+        cli.main([*augmenting[:-1], str(directory / name)])
+    reports = {path.name for path in directory.glob("*.report.md")}
+    assert reports == {"train.es.report.md", "train.fr.report.md"}
+
+
+@pytest.mark.parametrize("runner", [(), ("--runner", "NoRunner")])
+def test_mistakes_are_told_before_a_translator_is_opened(
+    refused, translators, augmenting, monkeypatch, runner
+):
+    if runner:
+        message = "--runner NoRunner"
+    else:
+        message = "rapidfuzz"
+        monkeypatch.setitem(sys.modules, "rapidfuzz", None)
+    # Cannot be called.
+    monkeypatch.setattr("qanet.translation.translator.open_translator", None)
+    assert message in refused(cli.main, *augmenting, *runner)
+    augmenting[2] = "missing.json"
+    assert "missing.json" in refused(cli.main, *augmenting, *runner)
 
 
 def test_augment_tries_out_a_few_contexts(translators, augmenting):

@@ -143,5 +143,19 @@ if sys.argv[1] != "-l":
     assert not survived.exists()
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("co\u00adoperate", "cooperate"),
+        ("\ufeffin \u200eorder\u200b", "in order"),
+        # Of Persian and of emoji they are a part.
+        ("می\u200cخواهم", "می\u200cخواهم"),
+        ("👩\u200d🚀", "👩\u200d🚀"),
+    ],
+)
+def test_marks_of_format_part_no_words(text, line):
+    assert one_line(text) == line
+
+
 def test_one_line():
     assert one_line(" a\u2028b\x00\tc\u00a0\ud800d\n") == "a b c d"

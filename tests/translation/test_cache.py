@@ -99,7 +99,7 @@ def test_what_is_no_cache_is_refused(tmp_path):
         TranslationCache(tmp_path)
 
 
-@pytest.mark.parametrize("entry", ["{", '"text"', "[1]", "[null]"])
+@pytest.mark.parametrize("entry", ["{", '"text"', "[1]", "[null]", "[" * 100_000, None])
 def test_a_changed_entry_is_refused(cache, entry):
     cache.store("one", 1, {"a": ["x"]})
     with sqlite3.connect(cache.path) as other:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from qanet.translation import search as search_module
 from qanet.translation.search import BeamSearch, Sampling
 from qanet.translation.subwords import BEGIN, END
 
@@ -191,6 +192,19 @@ def test_scores_of_samples_are_log_probabilities(chain):
                 assert score == pytest.approx(expected, rel=1e-4)
             else:
                 assert score < -1e3
+
+
+@pytest.mark.parametrize("piece", [0, END + 2])
+def test_the_greatest_draw_makes_nothing_possible(chain, monkeypatch, piece):
+    # Of 32 bits; all other sub-words are given the middle.
+    def bits(numbers, seeds):
+        is_piece = ops.equal(numbers % PIECES, piece)
+        return ops.cast(ops.where(is_piece, 2**32 - 1, 2**31), "uint32") + 0 * seeds[0]
+
+    chain.table[..., END + 2] = -60.0
+    monkeypatch.setattr(search_module, "hash_uniform_bits", bits)
+    paths, _ = drawn(chain, 3, [1], 1.0, count=1)
+    assert piece not in paths[0][0]
 
 
 def test_cold_samples_are_greedy(chain, source):
