@@ -9,7 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,10 +20,10 @@ from qanet.onnx_reader import reader_files
 from qanet.reader import Reader
 from qanet.text.tokenizer import count_tokens
 
-# Rows that are answered together, and characters, unless one row has more; and the
+# Rows that are answered together, and their bytes, unless one row has more; and the
 # longest row in bytes.
 TOGETHER = 256
-CHARACTERS = 2**22
+BYTES = 2**22
 LONGEST = 2**26
 
 
@@ -36,6 +36,7 @@ class Row:
         id: what the row calls itself; `None` without a name.
         question, context: what is asked, and of what.
         error: what is wrong with the row, where something is.
+        size: bytes of its line.
     """
 
     number: int
@@ -43,6 +44,7 @@ class Row:
     question: str = ""
     context: str | list[str] = ""
     error: str | None = None
+    size: int = 0
 
 
 def read_rows(lines: Iterable[bytes | None], first: int = 1) -> Iterator[Row]:
@@ -56,20 +58,18 @@ def read_rows(lines: Iterable[bytes | None], first: int = 1) -> Iterator[Row]:
         if line is None:
             yield Row(number, error=f"is longer than {LONGEST // 2**20} MiB")
         elif line.strip():
-            yield parse_row(number, line)
+            yield replace(parse_row(number, line), size=len(line))
 
 
 def parts_of(rows: Iterable[Row]) -> Iterator[list[Row]]:
     """Rows that are answered together, which bounds the memory they need."""
-    part, characters = [], 0
+    part, size = [], 0
     for row in rows:
-        passages = [row.context] if isinstance(row.context, str) else row.context
-        size = sum(map(len, passages))
-        if part and (len(part) == TOGETHER or characters + size > CHARACTERS):
+        if part and (len(part) == TOGETHER or size + row.size > BYTES):
             yield part
-            part, characters = [], 0
+            part, size = [], 0
         part.append(row)
-        characters += size
+        size += row.size
     if part:
         yield part
 

@@ -313,15 +313,17 @@ class Reader:
             self._check_length(examples[i], lengths[i])
 
     def check_questions(self, examples: Sequence[Example]) -> None:
-        """Refuses a question that is too long, before a long work begins.
+        """Refuses a question that is blank or too long, before a long work begins.
 
         Raises:
-            UserError: a question has more than `limits.question` tokens.
+            UserError: a question has no token or more than `limits.question`.
         """
         for example in examples:
             self._check_length(example, self.vocabulary.count(example.question))
 
     def _check_length(self, example: Example, length: int) -> None:
+        if not length:
+            raise UserError(f"question {example.id} is blank")
         if length > self.limits.question:
             raise UserError(
                 f"question {example.id} has {length} {self.vocabulary.unit}; shorten "

@@ -39,11 +39,10 @@ def test_a_row_is_a_question_and_a_context():
     assert several == Row(1, [7], "Where?", ["one", "two"])
 
 
-def test_parts_are_bounded_in_rows_and_in_characters(monkeypatch):
+def test_parts_are_bounded_in_rows_and_in_bytes(monkeypatch):
     monkeypatch.setattr(question_file, "TOGETHER", 3)
-    monkeypatch.setattr(question_file, "CHARACTERS", 10)
-    contexts = ["1", "12", "123", "1", ["1234", "12345"], "12", "x" * 99, "1"]
-    rows = [Row(i, context=context) for i, context in enumerate(contexts)]
+    monkeypatch.setattr(question_file, "BYTES", 10)
+    rows = [Row(i, size=size) for i, size in enumerate([1, 2, 3, 1, 9, 2, 99, 1])]
     parts = [[row.number for row in part] for part in parts_of(iter(rows))]
     assert parts == [[0, 1, 2], [3, 4], [5], [6], [7]]
     assert list(parts_of([])) == []
@@ -197,8 +196,8 @@ def test_a_file_of_something_else_is_left_alone(tmp_path, content):
 
 
 def test_a_row_that_is_too_large_is_a_part_of_its_own(monkeypatch):
-    monkeypatch.setattr(question_file, "CHARACTERS", 10)
-    row = Row(1, context="x" * 99)
+    monkeypatch.setattr(question_file, "BYTES", 10)
+    row = Row(1, size=99)
     assert list(parts_of([row])) == [[row]]
 
 

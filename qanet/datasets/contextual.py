@@ -5,6 +5,7 @@ import math
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import IO
 
@@ -84,6 +85,8 @@ def _encoded(
         pass
     _check_room(encoder.cache, 2 * math.prod(shape))
     vectors = _told(encoder.encode(texts, spans), f"encoding {name}", len(texts))
+    # What is wrong with the encoder is told here, and is no fault of the cache.
+    vectors = chain([next(vectors)], vectors)
     try:
         write_file(path, lambda file: _write(file, shape, vectors))
         return _open(path, shape)

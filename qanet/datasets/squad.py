@@ -14,6 +14,7 @@ from typing import Any
 
 from qanet.errors import UserError, reading_text
 from qanet.files import parse_json, write_text
+from qanet.text.tokenizer import count_tokens
 
 MAX_FILE_BYTES = 2 * 1024**3
 COUNTS = (
@@ -216,7 +217,7 @@ def _read_question(
     counts["impossible"] += impossible
     return Example(
         id=identifier,
-        question=_text(question, "question", where),
+        question=_question(question, where),
         context=context,
         answers=answers,
         title=title,
@@ -240,12 +241,12 @@ def _nearest(context: str, text: str, offset: int) -> int:
 
     Returns -1 where there is none.
     """
-    nearest = start = context.find(text)
-    while start != -1:
-        if abs(start - offset) < abs(nearest - offset):
-            nearest = start
-        start = context.find(text, start + 1)
-    return nearest
+    here = max(offset, 0)
+    before = context.rfind(text, 0, here + len(text))
+    after = context.find(text, here)
+    if before == -1 or after == -1:
+        return max(before, after)
+    return before if offset - before <= after - offset else after
 
 
 def _field(record: Any, key: str, kind: type, where: str) -> Any:
@@ -282,6 +283,14 @@ def _text(record: Any, key: str, where: str) -> str:
     value = _field(record, key, str, where)
     if not value.strip():
         raise UserError(f"{where}: {key!r} is blank")
+    return value
+
+
+def _question(record: Any, where: str) -> str:
+    """As `_text`; it must hold a word or a sign, not zero-width characters alone."""
+    value = _text(record, "question", where)
+    if not count_tokens(value):
+        raise UserError(f"{where}: 'question' is blank")
     return value
 
 

@@ -48,10 +48,12 @@ class Evaluation:
             id: [answer.in_passage() for answer in answers]
             for id, answers in self.answers.items()
         }
+        # The metrics first: they tell that the rest is an evaluation's, which the same
+        # command may replace where this one is stopped.
         contents = {
+            "metrics": {"data": data, **self.metrics},
             "predictions": self.predictions,
             "nbest": nbest,
-            "metrics": {"data": data, **self.metrics},
         }
         if self.no_answer:
             contents["na_prob"] = self.no_answer

@@ -120,7 +120,8 @@ def squad_v2(
         questions and, with the prefix `HasAns_` or `NoAns_`, for those of either kind.
         Where probabilities are given, also `best_exact` and `best_f1`, the most that
         any threshold gives, and that threshold as `best_exact_thresh` and
-        `best_f1_thresh`.
+        `best_f1_thresh`. As in the official script, equal probabilities are taken one
+        by one, so with some a little more may be told than the threshold gives.
     """
     impossible = {example.id: example.impossible for example in examples}
     groups = {
@@ -204,7 +205,8 @@ def _best_threshold(
 ) -> tuple[float, float]:
     """The highest sum of scores over all thresholds, and the lowest threshold with it.
 
-    Starts from no answer to any question and gives the predictions, the surest first.
+    Starts from no answer to any question and gives the predictions, the surest first;
+    of equal ones, as the official script, one by one.
     """
     total = best = float(sum(impossible[key] for key in scores))
     threshold = 0.0

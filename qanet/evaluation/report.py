@@ -6,8 +6,8 @@ Each question is in one group of each kind:
   that stands in the question, in capitals or not; "In what year" is `what`, and so is
   "What did he do when". `how many/much` is told apart from other `how`. A question
   with none of them is `other`.
-- `answer_tokens`: the length of the first gold answer, the one that readers are trained
-  on and the only one of a train file; `no answer` where the question is impossible.
+- `answer_tokens`: the length of the first gold answer, the only one of a train file;
+  `no answer` where the question is impossible.
 - `context_tokens`: the length of the context.
 
 Lengths are counted in tokens of `qanet.text.tokenizer`, to which a punctuation mark is

@@ -173,8 +173,10 @@ class WordPieces:
         path = directory / PIECES_FILE
         try:
             with reading_text(path):
-                lines = path.read_bytes().decode("utf-8").split("\n")
-            return cls([line.rstrip("\r") for line in lines if line.strip()])
+                text = path.read_bytes().decode("utf-8")
+            # A piece may be white space, such as U+2028 of a public model.
+            lines = text.rstrip("\r\n").split("\n")
+            return cls([line.removesuffix("\r") for line in lines])
         except ValueError as error:
             raise UserError(f"{path}: not a vocabulary: {error}") from None
 
@@ -197,6 +199,8 @@ class WordPieces:
         pieces = fields.get("pieces") if isinstance(fields, dict) else None
         if not isinstance(pieces, list) or not all(type(p) is str for p in pieces):
             raise ValueError("it must hold pieces")
+        if any(map(SURROGATES.search, pieces)):
+            raise ValueError("a piece holds half a surrogate pair")
         return cls(pieces)
 
     def _encode(self, text: str):
@@ -212,7 +216,8 @@ class WordPieces:
 
 
 def _is_special(piece: str) -> bool:
-    return piece.startswith("[") and piece.endswith("]")
+    """Whether it is a mark: [CLS] and, of some public models, <S>."""
+    return f"{piece[:1]}{piece[-1:]}" in ("[]", "<>")
 
 
 def _clean(text: str) -> str:

@@ -116,6 +116,19 @@ def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, caplog):
     assert "cannot be written" in caplog.text
 
 
+def test_what_is_wrong_with_the_encoder_is_no_fault_of_the_cache(tmp_path, caplog):
+    encoder = Counting(tmp_path)
+
+    def damaged(texts, spans):
+        raise UserError("model.safetensors: damaged")
+        yield
+
+    encoder.encode = damaged
+    with pytest.raises(UserError, match="damaged"):
+        vectors_of(encoder)
+    assert not caplog.text
+
+
 def test_a_disk_without_room_is_told_before_anything_is_encoded(tmp_path, monkeypatch):
     usage = SimpleNamespace(free=10)
     monkeypatch.setattr("shutil.disk_usage", lambda place: usage)

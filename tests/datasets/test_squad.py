@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from qanet.datasets import squad
 from qanet.datasets.squad import Example, Span, parse_squad, read_squad, write_squad
 from qanet.errors import UserError
+from qanet.text.tokenizer import tokenize
 
 CONTEXT = "Norman castles rose in Normandy; Normandy fell in 1204."
 
@@ -128,6 +129,19 @@ def test_wrong_offset_moves_to_the_nearest_occurrence(read, offset, nearest):
     assert file.counts["answers_not_found"] == 0
 
 
+@given(
+    st.text("ab", min_size=1, max_size=12),
+    st.text("ab", min_size=1, max_size=3),
+    st.integers(-3, 15),
+)
+def test_the_place_is_the_nearest_of_all(context, text, offset):
+    places = [i for i in range(len(context)) if context.startswith(text, i)]
+    answer = entry(answers=[{"text": text, "answer_start": offset}])
+    (example,) = parse_squad(document(answer, context=context), "x").examples
+    expected = min(places, key=lambda place: (abs(place - offset), place), default=-1)
+    assert example.answers == (Span(text, expected),)
+
+
 def test_negative_offset_does_not_count_from_the_end(read):
     # context[-4:] is the answer, but -4 is no offset.
     file = read(
@@ -202,6 +216,10 @@ def answer_of(answer):
         (document(entry(id="")), f"{AT_QUESTION}: 'id' is blank"),
         (document(entry(id=3)), f"{AT_QUESTION}: 'id' must be a string"),
         (document(entry(question=" ")), f"{AT_QUESTION} 'q1': 'question' is blank"),
+        (
+            document(entry(question="\u200b")),
+            f"{AT_QUESTION} 'q1': 'question' is blank",
+        ),
         (
             document(entry(), entry()),
             "qas[1]: id 'q1' is already taken by an earlier question",
@@ -308,7 +326,7 @@ def grouped_examples(draw):
                 examples.append(
                     Example(
                         id=f"{len(examples)} {draw(texts)}",
-                        question=draw(texts),
+                        question=draw(texts.filter(tokenize)),
                         context=context,
                         answers=tuple(spans),
                         title=title,

@@ -9,8 +9,10 @@ from qanet.config import load_preset
 from qanet.datasets.features import build_features
 from qanet.datasets.squad import Example, Span
 from qanet.decoding import Answer
+from qanet.evaluation import evaluator
 from qanet.evaluation.evaluator import evaluate
 from qanet.evaluation.metrics import squad_v2
+from qanet.files import write_text
 
 
 class KnowingReader:
@@ -157,6 +159,21 @@ def test_files_are_written(tmp_path):
     ]
     assert read("metrics.json") == {"data": "dev.json", **result.metrics}
     assert "städte" in (directory / "predictions.json").read_text(encoding="utf-8")
+
+
+def test_the_first_file_tells_what_they_are(tmp_path, monkeypatch):
+    examples, features = data_set(2)
+    result = evaluate(KnowingReader(), examples, features)
+
+    def stopped(path, text):
+        if path.name != "metrics.json":
+            raise KeyboardInterrupt
+        write_text(path, text)
+
+    monkeypatch.setattr(evaluator, "write_text", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        result.save(tmp_path, "dev.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["metrics.json"]
 
 
 def test_files_take_the_place_of_older_ones(tmp_path):

@@ -141,9 +141,12 @@ def test_a_missing_or_unreadable_file(tmp_path):
         WordPieces.load(tmp_path)
 
 
-@pytest.mark.parametrize("fields", [{}, [], {"pieces": [1]}, {"pieces": "abc"}])
+@pytest.mark.parametrize(
+    "fields",
+    [{}, [], {"pieces": [1]}, {"pieces": "abc"}, {"pieces": [*SPECIAL, "\ud800"]}],
+)
 def test_fields_of_something_else(fields):
-    with pytest.raises(ValueError, match="pieces"):
+    with pytest.raises(ValueError, match="piece"):
         WordPieces.from_fields(fields, None)
 
 
@@ -167,6 +170,19 @@ def test_a_file_with_windows_line_ends(tmp_path):
     text = "\r\n".join([*SPECIAL, "zoe", ""])
     (tmp_path / "vocab.txt").write_bytes(text.encode())
     assert WordPieces.load(tmp_path).pieces == [*SPECIAL, "zoe"]
+
+
+def test_pieces_of_white_space_keep_their_numbers(tmp_path):
+    # As line 344 of bert-base-chinese.
+    (tmp_path / "vocab.txt").write_bytes(
+        "\n".join([*SPECIAL, "\u2028", "a\n"]).encode()
+    )
+    assert WordPieces.load(tmp_path).pieces == [*SPECIAL, "\u2028", "a"]
+
+
+def test_marks_have_no_case():
+    assert not WordPieces([*SPECIAL, "<S>", "<T>", "zoe"]).is_cased
+    assert WordPieces([*SPECIAL, "<S>", "Zoe"]).is_cased
 
 
 def test_words_of_more_than_a_hundred_letters_are_unknown():
