@@ -47,14 +47,22 @@ if [[ $saved == */runs/qanet/config.json* ]]; then
   gcloud storage rsync --recursive "$BUCKET/runs/qanet" runs/qanet
 fi
 
-save() { gcloud storage rsync --recursive runs/qanet "$BUCKET/runs/qanet"; }
+save() {
+  # Without files that are half written.
+  gcloud storage rsync --recursive --exclude '.*\.tmp$' "$@" \
+    runs/qanet "$BUCKET/runs/qanet"
+}
 (while sleep 120; do save || true; done) >/dev/null 2>&1 &
 saving=$!
 # The machine is deleted next, so one failure must not be the last word.
 save_at_last() {
   kill "$saving" || true
   for _ in 1 2 3 4 5; do
-    save && return
+    if save; then
+      # All of it is there, so checkpoints that the training has removed may go.
+      save --delete-unmatched-destination-objects || true
+      return
+    fi
     sleep 30
   done
   echo "the run could not be copied to $BUCKET" >&2

@@ -268,7 +268,13 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _check_lengths(self) -> Self:
-        data, most = self.data, MODELS[self.model.name].limits.together
+        data, limits = self.data, MODELS[self.model.name].limits
+        if limits.answer and data.answer_limit > limits.answer:
+            raise ValueError(
+                f"data.answer_limit={data.answer_limit} is more than {limits.answer}, "
+                f"the longest answer that {self.model.name} can say; set it to that"
+            )
+        most = limits.together
         if most and data.context_limit + data.question_limit > most:
             raise ValueError(
                 f"data.context_limit={data.context_limit} and data.question_limit="

@@ -441,6 +441,11 @@ def test_values_that_do_not_fit_together(overrides, message):
     assert message in refusal(*overrides)
 
 
+def test_a_model_that_answers_with_a_word_takes_no_longer_answers():
+    with pytest.raises(UserError, match=r"data\.answer_limit=2 is more than 1, the"):
+        load_preset("aoa-cloze", ["data.answer_limit=2"])
+
+
 @pytest.mark.parametrize("heads", [1, 2, 4, 64, 128])
 def test_heads_that_divide_the_width(heads):
     assert load_preset("qanet", [f"model.heads={heads}"]).model.heads == heads

@@ -192,7 +192,21 @@ def test_a_saved_run_that_cannot_be_fetched_is_not_overwritten(on_tpu, tmp_path)
     done = (tmp_path / "done").read_text()
     assert "rsync --recursive gs://bucket/runs/qanet runs/qanet" in done
     assert "python3 train.py" not in done
-    assert "rsync --recursive runs/qanet" not in done
+    assert "runs/qanet gs://" not in done
+
+
+def test_former_checkpoints_go_only_when_the_last_ones_are_there(on_tpu, tmp_path):
+    shell = on_tpu(FAILING.replace("FAILING", "nothing"))
+    assert shell.returncode == 0, shell.stderr
+    done = (tmp_path / "done").read_text().splitlines()
+    saved = [line for line in done if "runs/qanet gs://" in line]
+    assert ["--delete-unmatched" in line for line in saved[-2:]] == [False, True]
+    assert not any("--delete-unmatched" in line for line in saved[:-1])
+    assert all(r"--exclude .*\.tmp$" in line for line in saved)
+
+    (tmp_path / "done").unlink()
+    on_tpu(FAILING.replace("FAILING", "runs/qanet gs://"))
+    assert "--delete-unmatched" not in (tmp_path / "done").read_text()
 
 
 def test_a_run_that_cannot_be_saved_is_told(on_tpu, tmp_path):

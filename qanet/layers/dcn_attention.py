@@ -15,8 +15,8 @@ class DCNAttention(keras.layers.Layer):
     is put before each text, so that a word may attend to none. L = C Q'ᵀ. Each word of
     the question attends to the context, C^Q = softmax over the context (L)ᵀ C, and each
     word of the context to the question and that: C^D = softmax over the question (L)
-    [Q'; C^Q]. The LSTM that goes over [c; c^D] in the paper is left out: what reads the
-    output is the model encoder.
+    [Q'; C^Q]. In the paper the question's sentinel is projected with its words, and an
+    LSTM goes over [c; c^D]; it is left out, since the model encoder reads the output.
 
     Input: context `(batch, n, width)`, question `(batch, m, width)` and their boolean
     masks `(batch, n)` and `(batch, m)`.

@@ -42,6 +42,8 @@ class PieceEmbedding(keras.layers.Layer):
                 name=name,
                 shape=(rows, self.width),
                 initializer=keras.initializers.TruncatedNormal(stddev=DEVIATION),
+                # In half precision pieces are cast when they are found.
+                autocast=name != "piece",
             )
             setattr(self, f"{name}_table", table)
         self.norm.build((None, None, self.width))
@@ -51,7 +53,7 @@ class PieceEmbedding(keras.layers.Layer):
             ops.convert_to_tensor,
             (self.piece_table, self.position_table, self.segment_table),
         )
-        x = look_up(piece, pieces)
+        x = ops.cast(look_up(piece, pieces), self.compute_dtype)
         # All places of all texts share these few rows.
         x = x + look_up_small(position, positions) + look_up_small(segment, segments)
         return self.dropout(self.norm(x), training=training)

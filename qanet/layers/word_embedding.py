@@ -40,6 +40,8 @@ class WordEmbedding(keras.layers.Layer):
             shape=(self.rows, self.width),
             initializer=keras.initializers.RandomNormal(stddev=DEVIATION),
             trainable=self.trainable_rows,
+            # In half precision rows are cast when they are found, not the whole table.
+            autocast=False,
         )
         self.unknown = self.add_weight(
             name="unknown",
@@ -64,6 +66,7 @@ class WordEmbedding(keras.layers.Layer):
             vectors = look_up(ops.convert_to_tensor(self.table), rows)
         else:  # There is no gradient, and the table may be large.
             vectors = ops.take(self.table, rows, axis=0)
+        vectors = ops.cast(vectors, self.compute_dtype)
         column = ops.expand_dims(rows, -1)
         vectors = ops.where(
             column == UNKNOWN, ops.convert_to_tensor(self.unknown), vectors

@@ -17,8 +17,8 @@ class WordSoftmax(keras.layers.Layer):
 
     Input: float tensor `(batch, length, width)`, states; int32 `(batch, length)`, the
     right words; float `(batch, length)`, the logarithms of their expected counts in a
-    sample; int32 `(batch, share)`, the sample, cut into as many shares as there are
-    texts; float `(batch, share)`, the logarithms of its expected counts.
+    sample; int32 `(batch, share)`, the sample, in as many rows as there are texts;
+    float `(batch, share)`, the logarithms of its expected counts.
     Output: float tensor `(batch, length)`.
     """
 

@@ -21,8 +21,8 @@ class ClozeConfig(RecurrentReaderConfig):
     """The paper's model, which answers with one word of the context.
 
     The paper's GRUs are LSTMs here. Its answers are sums over all places of a word,
-    told at the first; data for it have the answer there (`qanet cloze`) and
-    `data.answer_limit` 1.
+    told at the first; data for it have the answer there, as those of `qanet cloze`, and
+    `data.answer_limit` is 1.
 
     Attributes:
         name: the model's name in the registry.

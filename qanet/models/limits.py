@@ -16,12 +16,14 @@ class ReadingLimits:
             that anyone asks is as long.
         together: tokens of both texts together, at most; `None` where nothing but the
             memory bounds them.
+        answer: tokens of an answer, at most; `None` where any span is one.
     """
 
     window: int = 1000
     stride: int = 750
     question: int = 1000
     together: int | None = None
+    answer: int | None = None
 
     def __post_init__(self):
         if not 0 < self.stride <= self.window:

@@ -90,7 +90,7 @@ MODELS = {
         cloze_flops,
         attention=attention_of("attention"),
         # A word's places are added up within a window alone.
-        limits=ReadingLimits(window=2000, stride=1500),
+        limits=ReadingLimits(window=2000, stride=1500, answer=1),
     ),
     "bert": Model(
         BERTConfig,

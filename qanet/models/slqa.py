@@ -17,6 +17,7 @@ from qanet.models.words import (
     EmbeddingSizes,
     contextual_mix,
     embed_words,
+    mix_flops,
     word_flops,
 )
 
@@ -111,13 +112,15 @@ def slqa_flops(
     """See `qanet.models.registry.forward_flops`."""
     both = 2 * config.units
     encoded = both + config.width
+    second_mix = 0
     if config.contextual_output and sizes.contextual:
         encoded += config.width
+        second_mix = mix_flops(config, sizes)
 
     def fusion(width: int) -> int:
         return 4 * width * (width + 1)
 
-    word = word_flops(config, sizes) + lstm_flops(config, config.width)
+    word = word_flops(config, sizes) + second_mix + lstm_flops(config, config.width)
     word += encoded * encoded + fusion(encoded) + lstm_flops(config, encoded)
     total = (context + question) * word
     total += 3 * context * question * encoded  # similarity, and both attended

@@ -325,6 +325,11 @@ def word_flops(config: WordReaderConfig, sizes: EmbeddingSizes) -> int:
 
         count += TextMatch.FEATURES * config.width
     if sizes.contextual:
-        layers, width = sizes.contextual
-        count += width * (layers + config.width)
+        count += mix_flops(config, sizes)
     return count
+
+
+def mix_flops(config: WordReaderConfig, sizes: EmbeddingSizes) -> int:
+    """Multiply-adds of `contextual_mix` for a word."""
+    layers, width = sizes.contextual
+    return width * (layers + config.width)

@@ -71,14 +71,15 @@ class SentenceBatches(LengthBuckets):
     def inputs(self, batch: PlannedBatch) -> dict[str, np.ndarray]:
         """What a model reads, see `build_language_model`.
 
-        The sample follows from the batch's items and the seed.
+        The sample follows from the batch's items and the seed. Where TensorFlow's
+        replicas share a batch, each draws one for its own items.
 
         Returns:
             `characters`, int32 `(rows, length, 50)`, 0 at padding; with the marks of
             begin and end `words`, int32, their numbers in the vocabulary, and
             `log_counts`, float32, both `(rows, length + 2)`; `sample`, int32, and
-            `sample_log_counts`, float32, both `(rows, share)`, cut into shares because
-            replicas cut all inputs by their rows.
+            `sample_log_counts`, float32, both `(rows, share)`: all inputs have a row
+            for each item, by which devices share them.
         """
         items, length = real_items(batch), batch.context_length
         rows = len(batch.items)
@@ -94,8 +95,7 @@ class SentenceBatches(LengthBuckets):
         size = len(self.vocabulary)
         random = np.random.default_rng([self.seed, *items])
         sample, draws = draw_sample(size, self.samples // rows * rows, random)
-        # Frequent words are drawn first; each share is to have some.
-        sample = random.permutation(sample).reshape(rows, -1)
+        sample = sample.reshape(rows, -1)
         return {
             "characters": self._characters[sentences].astype(np.int32),
             "words": words,

@@ -77,5 +77,21 @@ def test_round_trip(check_round_trip):
     check_round_trip(WordEmbedding(5, 3, True, type_dropout=0.5), ROWS)
 
 
+def test_a_frequent_row_has_its_whole_gradient_in_half_precision(
+    mixed_bfloat16, gradients, call_with
+):
+    """257 ones, which bfloat16 has not: it has 256 and 258."""
+    places = np.full((1, 257), 2, "int32")
+    layer = WordEmbedding(3, 1, trainable_rows=True)
+    layer(places)
+    values = [ops.convert_to_numpy(v) for v in layer.trainable_variables]
+
+    def loss(*values):
+        return ops.sum(ops.cast(call_with(layer, values, places), "float32"))
+
+    table, _ = gradients(loss, *values)
+    np.testing.assert_array_equal(table, [[0], [0], [257]])
+
+
 def test_mixed_bfloat16(mixed_bfloat16):
     assert ops.dtype(WordEmbedding(5, 3)(ROWS)) == "bfloat16"

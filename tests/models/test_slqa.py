@@ -12,7 +12,7 @@ from made_models import (
     with_sizes,
 )
 
-from qanet.models.slqa import SLQAConfig, build_slqa
+from qanet.models.slqa import SLQAConfig, build_slqa, slqa_flops
 
 CONTEXTUAL = {"contextual": "a directory", "contextual_output": True}
 
@@ -55,6 +55,18 @@ def test_against_numpy(rng, randomise, reference):
     for example, found in zip(examples, logits_of_each(model, examples), strict=True):
         expected = numpy_slqa(reference, weights, config, example)
         np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_a_language_model_that_is_read_twice_counts_twice():
+    def operations(width, **settings):
+        config = SLQAConfig(contextual="a directory", **settings)
+        return slqa_flops(config, with_sizes(contextual=(3, width)), 10, 4)
+
+    once = operations(50) - operations(5)
+    twice = operations(50, contextual_output=True) - operations(
+        5, contextual_output=True
+    )
+    assert twice == 2 * once > 0
 
 
 @pytest.mark.parametrize("output", [{}, CONTEXTUAL])

@@ -70,15 +70,6 @@ def test_a_sample_follows_from_the_batch_and_the_seed():
     assert not np.array_equal(other["sample"], samples[3])
 
 
-def test_each_replica_s_share_of_a_sample_has_frequent_words():
-    sentences = [[WORDS[i]] * 2 for i in range(40)]
-    batches = made(sentences, LARGE, samples=32)
-    shares = [np.split(batches.inputs(b)["sample"], 2) for b in batches.plan(8)]
-    # Of the ten commonest words.
-    first, second = (sum((s[i] < 10).sum() for s in shares) for i in (0, 1))
-    assert 0.5 < first / second < 2
-
-
 def test_the_counts_are_those_of_the_sample():
     batches = made([["w1", "w50"], ["w3"]], LARGE, samples=30)
     (batch,) = batches.reading()
