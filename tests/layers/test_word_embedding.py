@@ -1,5 +1,6 @@
 """Tests of qanet.layers.word_embedding."""
 
+import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -75,6 +76,23 @@ def test_compiled_steps_drop_the_same_in_two_texts(precision):
 def test_round_trip(check_round_trip):
     check_round_trip(WordEmbedding(5, 3), ROWS)
     check_round_trip(WordEmbedding(5, 3, True, type_dropout=0.5), ROWS)
+
+
+@pytest.mark.skipif(keras.backend.backend() != "jax", reason="reads JAX' programs")
+@pytest.mark.parametrize("trainable_rows", [False, True])
+def test_in_half_precision_no_whole_table_is_cast(mixed_bfloat16, trainable_rows):
+    import jax
+
+    layer = WordEmbedding(99, 3, trainable_rows)
+    layer.build(ROWS.shape)
+
+    def embedded(rows):
+        with keras.StatelessScope():
+            return layer(rows)
+
+    program = str(jax.make_jaxpr(embedded)(ROWS))
+    assert "bf16[" in program
+    assert "bf16[99,3]" not in program
 
 
 def test_a_frequent_row_has_its_whole_gradient_in_half_precision(
