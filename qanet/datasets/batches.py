@@ -21,7 +21,7 @@ class Maker(Protocol):
         """The model's inputs."""
 
     def targets(self, batch: PlannedBatch) -> dict[str, np.ndarray]:
-        """What it is to say to them."""
+        """The targets of the loss."""
 
 
 class BatchMaker:

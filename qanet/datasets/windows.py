@@ -45,6 +45,7 @@ def training_windows(features: Features, config: DataConfig, seed: int) -> Windo
     usable = (starts >= 0) & (ends - starts < config.answer_limit)
     if config.no_answer:
         usable |= features.impossible
+        # No answer binds the window: its end is -1 and its start behind the context.
         starts = np.where(features.impossible, lengths, starts)
     examples = np.flatnonzero(usable)
     starts, ends, lengths = starts[examples], ends[examples], lengths[examples]

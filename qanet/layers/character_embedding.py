@@ -5,6 +5,7 @@ from keras import ops
 
 from qanet.layers.dropout import drop_types
 from qanet.layers.look_up import DEVIATION, PADDING, look_up_small
+from qanet.layers.numerics import MASKED_LOGIT
 
 
 @keras.saving.register_keras_serializable(package="qanet")
@@ -62,13 +63,13 @@ class CharacterEmbedding(keras.layers.Layer):
                 initializer="glorot_uniform",
             )
             # The largest of several normal variables lies about 1.3 deviations above
-            # their mean. Starting there leaves what tells words apart.
-            share = 2 * self.width / (self.width + self.filters)
-            deviation = DEVIATION * share**0.5
+            # their mean. Starting there leaves what tells words apart. The variance of
+            # a convolution's output, by that of table and kernel (Glorot's):
+            variance = DEVIATION**2 * 2 * self.width / (self.width + self.filters)
             self.bias = self.add_weight(
                 name="bias",
                 shape=(self.filters,),
-                initializer=keras.initializers.Constant(-1.3 * deviation),
+                initializer=keras.initializers.Constant(-1.3 * variance**0.5),
             )
 
     def call(self, characters, seed=None, training=False):
@@ -94,6 +95,7 @@ class CharacterEmbedding(keras.layers.Layer):
         x = 0.0
         for column in range(self.kernel_size):
             products = ops.matmul(table, self.kernel[column])
+            # A window whose centre is padding is never the maximum.
             if column == before:
                 products = self._lowest_at_padding(products)
             x = x + look_up_small(products, padded[:, :, column : column + size])
@@ -102,7 +104,7 @@ class CharacterEmbedding(keras.layers.Layer):
     def _lowest_at_padding(self, table):
         """A table whose row of padding is never a maximum."""
         real = ops.expand_dims(ops.arange(self.characters) != PADDING, -1)
-        return ops.where(real, table, ops.cast(-3e4, table.dtype))
+        return ops.where(real, table, ops.cast(MASKED_LOGIT, table.dtype))
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[:-1], self.filters or self.width)

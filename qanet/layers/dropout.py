@@ -40,11 +40,11 @@ def _finalise(x):
 def keep_mask(shape, rate, seed):
     """Boolean tensor of `shape`, false with probability `rate`.
 
-    Replicas that share a batch make the parts of what one would make of the whole.
+    Of a batch that replicas share, each draws its part of the mask that one device
+    would draw for the whole.
 
     Args:
-        shape: static shape (a tuple of integers or scalar integer tensors) that
-            begins with the batch.
+        shape: integers or scalar integer tensors, that of the batch first.
         rate: probability of false, in [0, 1).
         seed: uint32 tensor `(2,)`.
     """

@@ -7,7 +7,7 @@ from keras import ops
 def gelu(x):
     """x Φ(x), Φ that of the normal distribution (Hendrycks and Gimpel, 2016).
 
-    Keras' own is an operation that ONNX does not have.
+    Keras' own computes erfc, which ONNX does not have.
     """
     return 0.5 * x * (1.0 + ops.erf(x * 0.5**0.5))
 

@@ -6,8 +6,8 @@ travels explicitly from layer to layer.
 
 from keras import ops
 
-# Added to a masked logit. Finite, so that a row that is masked throughout gives
-# numbers instead of NaN; small enough for float16 and bfloat16.
+# Takes the place of a masked logit. Finite, so that a row that is masked throughout
+# gives numbers instead of NaN; it has a place in float16 too.
 MASKED_LOGIT = -3e4
 
 

@@ -11,8 +11,8 @@ from qanet.layers.numerics import mask_logits
 class SpanPointer(LogitsLayer):
     """Scores every context position as the start and as the end of the answer.
 
-    start = w_1 · [m_0; m_1] and end = w_2 · [m_0; m_2], where m_i is the output of
-    pass i of the model encoder.
+    start = w_1 · [m_0; m_1] and end = w_2 · [m_0; m_2], where m_i are the outputs of
+    the model encoder's last three passes; BiDAF's are G, M and M².
 
     Input: three float tensors `(batch, length, width)`, which may differ in width, and
     the boolean mask `(batch, length)`.

@@ -75,12 +75,11 @@ def softmax_loss(states, words, kernel, bias):
 def sampled_softmax_loss(
     states, words, log_counts, sample, sample_log_counts, kernel, bias
 ):
-    """The same with a sample of the vocabulary in the place of all of it.
+    """The same with a sample of the vocabulary in the place of all of it (sampled
+    softmax: Jean et al., 2015).
 
-    Which of right word and sample is the right one? For the answer's probabilities to
-    come from those of all words, the logarithm of how often a word is expected in a
-    sample is taken from its logit. Where the sample has the right word, it does not
-    stand among the wrong ones.
+    From each logit the logarithm of the word's expected count in a sample is taken.
+    Where the sample holds the right word, it is masked among the wrong ones.
 
     Args:
         states, words, kernel, bias: as for `softmax_loss`.

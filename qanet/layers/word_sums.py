@@ -33,7 +33,7 @@ class WordSums(LogitsLayer):
         )
         real = words != PADDING
         same = ops.logical_and(same, real[:, None, :])
-        # In their own logarithms: a sum of small numbers stays one.
+        # Of logarithms: sums of the probabilities themselves would underflow.
         sums = ops.logsumexp(mask_logits(logits[:, None, :], same), axis=2)
         places = ops.arange(ops.shape(words)[1], dtype="int32")
         earlier = places[None, :] < places[:, None]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class RecurrentReaderConfig(WordReaderConfig):
-    """Settings of a recurrent reader. Sizes are the BiDAF paper's.
+    """Settings of a recurrent reader. Sizes are those of BiDAF's paper and code.
 
     Attributes:
         units: size of each direction of the LSTMs.

@@ -122,6 +122,7 @@ def build_model(config: Section, sizes: Any, no_answer: bool = False) -> "keras.
     """
     entry = MODELS[config.name]
     model = entry.build(config, sizes)
+    # The model has the logit of no answer exactly where it is wanted.
     if no_answer == entry.none_first:
         return model
     import keras

@@ -40,7 +40,7 @@ class EmbeddingSizes:
 
     @property
     def columns(self) -> dict[str, tuple[int, ...]]:
-        """The columns of `Vocabulary.table`, and their shape at each word."""
+        """A model's inputs for each text, and their shape at each word."""
         columns = {"words": (), "characters": (self.characters_per_word,)}
         return columns | ({"contextual": self.contextual} if self.contextual else {})
 

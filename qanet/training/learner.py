@@ -1,4 +1,6 @@
-"""One training step: loss, gradient, optimizer, and the averages of the weights."""
+"""What a training step on any backend is made of: loss, L2 penalty, clipping, update,
+and the averages of the weights. The step itself is `replica_step` of `on_tensorflow`
+and `step_of` of `on_jax`."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence

@@ -1,6 +1,10 @@
 """The training loop: rounds of steps, each closed by a measurement and a checkpoint.
 
 A long round has further checkpoints, from which it goes on as if it had not stopped.
+
+`Loop.fit` takes rounds (`_round`, up to a measurement), a round stretches (`_train`, up
+to a checkpoint), and a stretch the steps of the backend (`Distribution.training`): loss
+and penalty, gradient, its mean over the replicas, clipping, update, averages.
 """
 
 import contextlib
@@ -25,7 +29,7 @@ from qanet.training.progress import ProgressBar
 
 @dataclass(frozen=True)
 class Task:
-    """What a loop trains: a batch, a loss and a measurement are what this says.
+    """What differs between trainings: batches, loss and measurement.
 
     Attributes:
         learner: the model and its loss.
