@@ -204,6 +204,7 @@ TAKEN_OUT = (
     ("model", "initializer", "glorot"),
     ("model", "tuned_words", 0),
     ("model", "dropout_everywhere", False),
+    ("model", "embedding_dropout", "elements"),
     ("training", "label_noise", 0.0),
 )
 

@@ -282,6 +282,7 @@ def test_texts_longer_than_a_model_can_read_are_refused():
         ("model", "initializer", "glorot", "truncated_normal"),
         ("model", "tuned_words", 0, 5),
         ("model", "dropout_everywhere", False, True),
+        ("model", "embedding_dropout", "elements", "types"),
         ("training", "label_noise", 0.0, 0.2),
     ],
 )

@@ -25,7 +25,6 @@ FREE = {
     "dropout",
     "word_dropout",
     "character_dropout",
-    "embedding_dropout",
     "attention_dropout",
     "survival",
     "contextual_layers",

@@ -3,7 +3,6 @@
 import keras
 from keras import ops
 
-from qanet.layers.dropout import drop_types
 from qanet.layers.look_up import DEVIATION, PADDING, look_up_small
 from qanet.layers.numerics import MASKED_LOGIT
 
@@ -26,11 +25,8 @@ class CharacterEmbedding(keras.layers.Layer):
         width: size of a character vector.
         filters: size of the output; 0 takes the maximum of the character vectors.
         kernel_size: characters that a filter sees.
-        type_dropout: probability that a character's vector is dropped in a training
-            step, in all words.
 
-    Input: integer tensor `(batch, length, characters_per_word)`; for `type_dropout`
-    also a seed, uint32 `(2,)`. Calls with equal seeds drop the same characters.
+    Input: integer tensor `(batch, length, characters_per_word)`.
     Output: float tensor `(batch, length, filters or width)`.
     """
 
@@ -40,7 +36,6 @@ class CharacterEmbedding(keras.layers.Layer):
         width,
         filters=0,
         kernel_size=5,
-        type_dropout=0.0,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -48,7 +43,6 @@ class CharacterEmbedding(keras.layers.Layer):
         self.width = width
         self.filters = filters
         self.kernel_size = kernel_size
-        self.type_dropout = type_dropout
 
     def build(self, input_shape):
         self.table = self.add_weight(
@@ -72,11 +66,8 @@ class CharacterEmbedding(keras.layers.Layer):
                 initializer=keras.initializers.Constant(-1.3 * variance**0.5),
             )
 
-    def call(self, characters, seed=None, training=False):
+    def call(self, characters):
         table = ops.convert_to_tensor(self.table)
-        if training and self.type_dropout:
-            types = ops.arange(self.characters)
-            table = drop_types(table, types, self.type_dropout, seed)
         if self.filters:
             x = ops.max(self._convolve(table, characters), axis=2) + self.bias
         else:
@@ -116,5 +107,4 @@ class CharacterEmbedding(keras.layers.Layer):
             "width": self.width,
             "filters": self.filters,
             "kernel_size": self.kernel_size,
-            "type_dropout": self.type_dropout,
         }

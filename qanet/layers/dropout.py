@@ -75,25 +75,6 @@ def _drop(x, keep, rate):
     return ops.where(keep, x * (1.0 / (1.0 - rate)), ops.zeros((), dtype=x.dtype))
 
 
-def drop_types(vectors, types, rate, seed):
-    """Sets the vectors of some types to zero and scales those of the others up.
-
-    Whether a type is dropped follows from its number and the seed alone, so it is
-    dropped wherever it stands (Gal and Ghahramani, 2016).
-
-    Args:
-        vectors: float tensor `(..., width)`.
-        types: integer tensor `(...)`, the type of each vector.
-        rate: probability that a type is dropped, in [0, 1).
-        seed: uint32 tensor `(2,)`.
-
-    Returns:
-        Tensor of the shape and dtype of `vectors`.
-    """
-    keep = ops.expand_dims(_keep(types, rate, seed), -1)
-    return _drop(vectors, keep, rate)
-
-
 @keras.saving.register_keras_serializable(package="qanet")
 class Dropout(keras.layers.Layer):
     """Sets elements to zero in training and scales the others up.

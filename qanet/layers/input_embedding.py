@@ -29,8 +29,7 @@ class InputEmbedding(keras.layers.Layer):
         dropout: dropout rate of the highway network's transforms.
 
     Input: `rows`, integers `(batch, length)`, and `characters`, integers
-    `(batch, length, characters_per_word)`; the seeds of type dropout, uint32 `(2,)`
-    each, where the arguments of the embeddings ask for it.
+    `(batch, length, characters_per_word)`.
     Output: float tensor `(batch, length, width)`.
     """
 
@@ -89,13 +88,10 @@ class InputEmbedding(keras.layers.Layer):
         if self.norm:
             self.norm.build(at_width)
 
-    def call(
-        self, rows, characters, word_seed=None, character_seed=None, training=False
-    ):
-        x = self.words(rows, word_seed, training=training)
-        x = self.word_dropout(x, training=training)
+    def call(self, rows, characters, training=False):
+        x = self.word_dropout(self.words(rows), training=training)
         if self.characters:
-            spelled = self.characters(characters, character_seed, training=training)
+            spelled = self.characters(characters)
             spelled = self.character_dropout(spelled, training=training)
             x = ops.concatenate([x, spelled], axis=-1)
         if self.highway_first:

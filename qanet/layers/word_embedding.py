@@ -3,7 +3,6 @@
 import keras
 from keras import ops
 
-from qanet.layers.dropout import drop_types
 from qanet.layers.look_up import DEVIATION, PADDING, UNKNOWN, look_up
 
 
@@ -19,20 +18,16 @@ class WordEmbedding(keras.layers.Layer):
         rows: number of rows of the table, padding and unknown included.
         width: size of a vector.
         trainable_rows: train the whole table (for use without pretrained vectors).
-        type_dropout: probability that a row is dropped in a training step, at all its
-            places; the words without a vector, which share a row, fall together.
 
-    Input: integer tensor `(batch, length)` of row numbers; for `type_dropout` also a
-    seed, uint32 `(2,)`. Calls with equal seeds drop the same rows.
+    Input: integer tensor `(batch, length)` of row numbers.
     Output: float tensor `(batch, length, width)`.
     """
 
-    def __init__(self, rows, width, trainable_rows=False, type_dropout=0.0, **kwargs):
+    def __init__(self, rows, width, trainable_rows=False, **kwargs):
         super().__init__(**kwargs)
         self.rows = rows
         self.width = width
         self.trainable_rows = trainable_rows
-        self.type_dropout = type_dropout
 
     def build(self, input_shape):
         self.table = self.add_weight(
@@ -61,7 +56,7 @@ class WordEmbedding(keras.layers.Layer):
         rows = ops.arange(self.rows)
         return self(rows[None])[0]
 
-    def call(self, rows, seed=None, training=False):
+    def call(self, rows):
         if self.trainable_rows:
             vectors = look_up(ops.convert_to_tensor(self.table), rows)
         else:  # There is no gradient, and the table may be large.
@@ -71,8 +66,6 @@ class WordEmbedding(keras.layers.Layer):
         vectors = ops.where(
             column == UNKNOWN, ops.convert_to_tensor(self.unknown), vectors
         )
-        if training and self.type_dropout:
-            vectors = drop_types(vectors, rows, self.type_dropout, seed)
         return ops.where(column == PADDING, ops.zeros((), dtype=vectors.dtype), vectors)
 
     def compute_output_shape(self, input_shape):
@@ -84,5 +77,4 @@ class WordEmbedding(keras.layers.Layer):
             "rows": self.rows,
             "width": self.width,
             "trainable_rows": self.trainable_rows,
-            "type_dropout": self.type_dropout,
         }

@@ -5,7 +5,7 @@ Importing this imports no Keras, see `qanet.models.registry`.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
@@ -84,8 +84,6 @@ class WordReaderConfig(Section):
             has false.
         word_dropout: dropout rate of the word vectors.
         character_dropout: dropout rate of the character vectors.
-        embedding_dropout: what these rates drop: single `elements` of the vectors, or
-            whole `types`, a word or a character at all its places in the batch.
         dropout: dropout rate of every sub-layer.
         contextual: directory of a frozen language model, whose vectors are added to
             each word's (Peters et al., 2018): a public BERT model, or an ELMo model
@@ -104,7 +102,6 @@ class WordReaderConfig(Section):
     embedding_norm: bool = True
     word_dropout: Rate = 0.1
     character_dropout: Rate = 0.05
-    embedding_dropout: Literal["elements", "types"] = "elements"
     dropout: Rate = 0.1
     contextual: str | None = None
     contextual_layers: int = Field(default=3, ge=1, le=100)
@@ -142,25 +139,12 @@ def embed_words(config: WordReaderConfig, sizes: EmbeddingSizes) -> EmbeddedText
 
     from qanet.layers.input_embedding import InputEmbedding
     from qanet.layers.spelling import Spelling
-    from qanet.layers.step_seed import StepSeed
     from qanet.layers.text_match import TextMatch
     from qanet.models.inputs import mask_of, reading_inputs
 
     inputs = reading_inputs(sizes.columns)
     context = inputs["context_words"], inputs["context_characters"]
     question = inputs["question_words"], inputs["question_characters"]
-
-    # What embedding dropout drops. Context and question are embedded by a call each;
-    # with a seed in common both lose the same types.
-    rates, none = (config.word_dropout, config.character_dropout), (0.0, 0.0)
-    if config.embedding_dropout == "types":
-        type_rates, element_rates = rates, none
-        seeds = [
-            StepSeed(name=f"{name}_seed")(context[0]) for name in ("word", "character")
-        ]
-    else:
-        type_rates, element_rates = none, rates
-        seeds = []
 
     characters = None
     if config.character_width:
@@ -169,7 +153,6 @@ def embed_words(config: WordReaderConfig, sizes: EmbeddingSizes) -> EmbeddedText
             "width": config.character_width,
             "filters": config.character_filters,
             "kernel_size": config.character_kernel,
-            "type_dropout": type_rates[1],
         }
     embedding = InputEmbedding(
         config.width,
@@ -177,14 +160,13 @@ def embed_words(config: WordReaderConfig, sizes: EmbeddingSizes) -> EmbeddedText
             "rows": sizes.rows,
             "width": sizes.width,
             "trainable_rows": not sizes.pretrained,
-            "type_dropout": type_rates[0],
         },
         characters=characters,
         highway_layers=config.highway_layers,
         highway_first=config.highway_before_projection,
         norm=config.embedding_norm,
-        word_dropout=element_rates[0],
-        character_dropout=element_rates[1],
+        word_dropout=config.word_dropout,
+        character_dropout=config.character_dropout,
         dropout=config.dropout,
         name="embedding",
     )
@@ -199,7 +181,7 @@ def embed_words(config: WordReaderConfig, sizes: EmbeddingSizes) -> EmbeddedText
 
     # Exports begin above these: what a word alone decides is computed once.
     def vectors_of(text, name):
-        return keras.layers.Identity(name=f"{name}_vectors")(embedding(*text, *seeds))
+        return keras.layers.Identity(name=f"{name}_vectors")(embedding(*text))
 
     def spellings_of(text, name):
         return keras.layers.Identity(name=f"{name}_spellings")(spelling(*text))

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from keras import ops
-from made_types import SEED, check_compiled_steps, scales_of_types
 
 from qanet.layers.character_embedding import CharacterEmbedding
 
@@ -81,34 +80,9 @@ def test_null_character_row_has_no_effect_and_learns_nothing(
     assert np.any(table_gradient[1:] != 0.0)
 
 
-# Dropout of whole types, with a seed under which some fall and some do not.
-
-
-@pytest.mark.parametrize("filters", [0, 4])
-def test_dropped_characters_have_no_vector(filters, randomise, reference):
-    layer = CharacterEmbedding(6, 3, filters, 3, type_dropout=0.5)
-    layer.build(SPELLINGS.shape)
-    weights = randomise(layer)
-
-    output = ops.convert_to_numpy(layer(SPELLINGS, SEED, training=True))
-    whole = ops.convert_to_numpy(layer(SPELLINGS, SEED))
-
-    dropped = weights | {"table": weights["table"] * scales_of_types(layer, 6)}
-    for result, values in ((output, dropped), (whole, weights)):
-        expected = reference.character_embedding(SPELLINGS[0], values, filters, 3)
-        np.testing.assert_allclose(result[0], expected, atol=1e-5)
-
-
-@pytest.mark.parametrize("precision", ["float32", "mixed_bfloat16"])
-@pytest.mark.parametrize("filters", [0, 2])
-def test_compiled_steps_drop_the_same_in_two_texts(filters, precision):
-    layer = CharacterEmbedding(300, 1, filters, 1, 0.5, dtype=precision)
-    check_compiled_steps(layer, (99, 1))
-
-
 def test_round_trip(check_round_trip):
     check_round_trip(CharacterEmbedding(6, 3, 4, 3), SPELLINGS)
-    check_round_trip(CharacterEmbedding(6, 3, type_dropout=0.5), SPELLINGS)
+    check_round_trip(CharacterEmbedding(6, 3), SPELLINGS)
 
 
 @pytest.mark.parametrize("filters", [0, 4])

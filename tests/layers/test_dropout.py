@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from qanet.layers.dropout import Dropout, drop_types
-from qanet.layers.step_seed import StepSeed
+from qanet.layers.dropout import Dropout
 
 SHAPE = (16, 40, 32)
 COUNT = 16 * 40 * 32
@@ -153,42 +152,3 @@ def test_round_trip_keeps_the_noise():
 
     assert again.get_config() == layer.get_config()
     np.testing.assert_array_equal(kept(again), kept(layer))
-
-
-# Whole types.
-
-
-def kept_types(layer, count=20_000, rate=0.3):
-    """Which of the first types are kept at the next training step."""
-    seed = layer(np.zeros(1), training=True)
-    vectors = drop_types(ops.ones((count, 1)), ops.arange(count), rate, seed)
-    return ops.convert_to_numpy(vectors)[:, 0] != 0
-
-
-def test_a_type_is_dropped_at_all_its_places_or_at_none(rng):
-    types = rng.integers(0, 50, (4, 100))
-    x = rng.uniform(1.0, 2.0, (4, 100, 3)).astype("float32")
-    seed = StepSeed()(x, training=True)
-
-    y = ops.convert_to_numpy(drop_types(ops.convert_to_tensor(x), types, 0.4, seed))
-
-    dropped = {kind for kind in range(50) if np.all(y[types == kind] == 0)}
-    assert 5 < len(dropped) < 40
-    kept = ~np.isin(types, list(dropped))
-    np.testing.assert_allclose(y[kept], x[kept] / 0.6, rtol=1e-6)
-
-
-@pytest.mark.parametrize("rate", [0.05, 0.5])
-def test_share_of_dropped_types_is_the_rate(rate):
-    share = 1.0 - np.mean(kept_types(StepSeed(), rate=rate))
-
-    assert abs(share - rate) < 5 * np.sqrt(rate * (1 - rate) / 20_000)
-
-
-def test_steps_drop_types_independently():
-    layer = StepSeed()
-    steps = [kept_types(layer) for _ in range(4)]
-
-    for i, step in enumerate(steps):
-        for later in steps[i:]:
-            assert highest_correlation(step, later) < 6.5

@@ -4,7 +4,6 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
-from made_types import SEED, check_compiled_steps, scales_of_types
 
 from qanet.layers.word_embedding import WordEmbedding
 
@@ -56,26 +55,9 @@ def test_null_word_row_learns_nothing(randomise, gradients, call_with):
     np.testing.assert_array_equal(learnt["unknown"], np.full(3, 2.0))
 
 
-@pytest.mark.parametrize("trainable_rows", [False, True])
-def test_dropped_words_have_no_vector(trainable_rows, randomise):
-    layer = WordEmbedding(5, 3, trainable_rows, type_dropout=0.5)
-    layer.build(ROWS.shape)
-    randomise(layer)
-
-    output = ops.convert_to_numpy(layer(ROWS, SEED, training=True))
-
-    whole = ops.convert_to_numpy(layer(ROWS, SEED))
-    np.testing.assert_allclose(output, whole * scales_of_types(layer, 5)[ROWS])
-
-
-@pytest.mark.parametrize("precision", ["float32", "mixed_bfloat16"])
-def test_compiled_steps_drop_the_same_in_two_texts(precision):
-    check_compiled_steps(WordEmbedding(300, 1, True, 0.5, dtype=precision), (99,))
-
-
 def test_round_trip(check_round_trip):
     check_round_trip(WordEmbedding(5, 3), ROWS)
-    check_round_trip(WordEmbedding(5, 3, True, type_dropout=0.5), ROWS)
+    check_round_trip(WordEmbedding(5, 3, True), ROWS)
 
 
 @pytest.mark.skipif(keras.backend.backend() != "jax", reason="reads JAX' programs")

@@ -5,7 +5,6 @@ from functools import partial
 import keras
 import numpy as np
 import pytest
-from keras import ops
 from made_models import (
     SIZES,
     batch,
@@ -237,51 +236,6 @@ def test_each_dropout_rate_acts_in_training_alone(rate, examples):
 
     assert np.any(first != second)
     np.testing.assert_array_equal(logits(model, inputs), logits(model, inputs))
-
-
-def test_context_and_question_lose_the_same_types_in_a_step(randomise):
-    """Each word stands once in both and is spelled with a character of its own."""
-    rates = {"word_dropout": 0.5, "character_dropout": 0.5}
-    config = tiny(**QUIET | rates, embedding_dropout="types", character_filters=0)
-    sizes = with_sizes(rows=80, characters=80, characters_per_word=1)
-    model = build_qanet(config, sizes)
-    randomise(model)
-    numbers = np.arange(1, 80, dtype="int32")[None]
-    inputs = {
-        "context_words": numbers,
-        "context_characters": numbers[..., None],
-        "question_words": numbers[:, ::-1],
-        "question_characters": numbers[:, ::-1, None],
-    }
-    highway, seen = model.get_layer("embedding").highway, []
-    call = highway.call
-    highway.call = lambda x, training: seen.append(x) or call(x, training)
-
-    for training in (True, True, False):
-        model(inputs, training=training)
-
-    # (step, text, words and characters, type)
-    joined = [ops.convert_to_numpy(vectors)[0] for vectors in seen]
-    lost = np.reshape(
-        [
-            np.all(part == 0.0, axis=1)
-            for vectors in joined
-            for part in np.split(vectors, [sizes.width], axis=1)
-        ],
-        (3, 2, 2, 79),
-    )
-    context, question = lost[:, 0], lost[:, 1, :, ::-1]
-    np.testing.assert_array_equal(context, question)
-    (words, characters), (later_words, later_characters), inference = context
-    for some in (words, characters, later_characters):
-        assert 20 < np.sum(some) < 59
-    for one, other in (
-        (words, later_words),
-        (characters, later_characters),
-        (words, characters),
-    ):
-        assert 20 < np.sum(one != other) < 59
-    assert not np.any(inference)
 
 
 def test_mixed_bfloat16_gives_float32_logits(
