@@ -87,7 +87,6 @@ def _run(options: argparse.Namespace) -> None:
     with _listening(options.host, options.port) as bound:
         for directory in directories.values():
             check_reader(directory)
-        load_backend([*directories.values()])
 
         from qanet.serving.connections import make_server
         from qanet.serving.readers import Readers
@@ -130,6 +129,7 @@ def _load(directory: Path, workers: int):
         # Each worker on one core: threads that share a batch wait for each other.
         reader = Reader.load(directory, threads=1)
         return Loaded(reader, workers=workers, digest=digest)
+    load_backend([directory])
     trained = Run(directory).load()
     return Loaded(Reader.of(trained, as_they_come=True), trained, digest=digest)
 

@@ -78,7 +78,7 @@ class Connection(H11Protocol):
         super().shutdown()
         # A request whose body is still awaited is not accepted yet.
         if self.cycle and self.cycle.more_body:
-            self.transport.close()
+            self._close()
 
     def send_400_response(self, msg):
         answering = self.cycle and not self.cycle.response_complete
@@ -86,10 +86,14 @@ class Connection(H11Protocol):
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         # What is wrong is the body of a request, which gets no second answer.
-        if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
-            self.transport.close()
-        else:
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             super().send_400_response(msg)
+        self._close()
+
+    def _close(self):
+        """Sends what waits to be sent, if it is taken, and ends."""
+        self.transport.close()
+        self._expect_request()
 
     def _expect_request(self):
         if self._deadline:

@@ -26,8 +26,9 @@ class Limits:
         passages, questions: of a request.
         pairs: questions times passages of a request.
         question_tokens: the reader's tokens of a question.
-        tokens: the reader's tokens that a request has it read, see `check_limits`; of
-            English these are a million characters, a long novel.
+        tokens: the reader's tokens of a request, as `check_limits` counts them; of
+            English these are a million characters, a long novel. Windows overlap and
+            each has the question, so some are read twice and more.
         explained_tokens: the reader's tokens of a passage of which an answer is
             explained.
         top_k: answers to a question.

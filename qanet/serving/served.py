@@ -122,16 +122,7 @@ class ServedReader:
             HTTPException: more is asked than the limits allow, or it takes too long.
         """
         with self._being_asked():
-            # In a thread: the word pieces of 2 MB take seconds to count.
-            costs = await asyncio.to_thread(
-                check_limits, question, self.limits, self.reader.vocabulary
-            )
-            settings = (question.top_k, question.max_answer_tokens)
-            jobs = [
-                Job((text, question.passages), settings, cost)
-                for text, cost in zip(question.questions, costs, strict=True)
-            ]
-            return await in_time(self._answering.submit(jobs), self.limits)
+            return await in_time(self._answer(question), self.limits)
 
     async def explain(self, asked: Asked) -> Explained | None:
         """What the answer comes from; `None` where the reader cannot tell.
@@ -142,11 +133,7 @@ class ServedReader:
         if not self.explainer:
             return None
         with self._being_asked():
-            await asyncio.to_thread(
-                check_explained, asked, self.limits, self.reader.vocabulary
-            )
-            job = self._explaining.submit([(asked.question, asked.passage)])
-            (explanation,) = await in_time(job, self.limits)
+            (explanation,) = await in_time(self._explain(asked), self.limits)
         return explanation
 
     def information(self) -> ModelInformation:
@@ -175,6 +162,24 @@ class ServedReader:
             self._asked -= 1
             if not self._asked:
                 self._nothing_asked.set()
+
+    async def _answer(self, question: Question) -> list[list[Answer]]:
+        # In a thread: the word pieces of 2 MB take seconds to count.
+        costs = await asyncio.to_thread(
+            check_limits, question, self.limits, self.reader.vocabulary
+        )
+        settings = (question.top_k, question.max_answer_tokens)
+        jobs = [
+            Job((text, question.passages), settings, cost)
+            for text, cost in zip(question.questions, costs, strict=True)
+        ]
+        return await self._answering.submit(jobs)
+
+    async def _explain(self, asked: Asked) -> list[Explained]:
+        await asyncio.to_thread(
+            check_explained, asked, self.limits, self.reader.vocabulary
+        )
+        return await self._explaining.submit([(asked.question, asked.passage)])
 
     def _read(self, jobs: list[Job]) -> list[list[Answer]]:
         """Jobs with equal settings are read together."""

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from qanet import cli
 from qanet.errors import UserError
-from qanet.reader import Reader
+from qanet.run import Run
 
 
 def arguments(output, *more):
@@ -119,7 +119,7 @@ def test_bits_of_words_are_for_onnx(loaded, refused, tmp_path, format):
 def test_export_that_could_not_be_written_is_not_begun(
     loaded, refused, monkeypatch, tmp_path, place
 ):
-    monkeypatch.setattr(Reader, "load", None)
+    monkeypatch.setattr(Run, "load", None)  # Cannot be called.
     (tmp_path / "file").touch()
     line = refused(cli.main, *arguments(tmp_path / place))
     assert f"--output {tmp_path / place}: " in line

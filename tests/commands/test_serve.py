@@ -18,6 +18,7 @@ import pytest
 
 from qanet import cli
 from qanet.commands import serve
+from qanet.errors import UserError
 
 QUESTION, PASSAGE = "Where does Zoë live?", "Zoë lives in São Paulo."
 CLIENTS = 4
@@ -255,6 +256,12 @@ def test_a_link_is_followed_anew_and_the_digest_tells(
     first, second, third = digests
     assert first == third != second
     assert re.fullmatch("[0-9a-f]{64}", first)
+
+
+def test_a_run_without_keras_is_told_in_one_line_at_a_reload_too(trained, monkeypatch):
+    monkeypatch.setitem(sys.modules, "keras", None)
+    with pytest.raises(UserError, match="Keras cannot be imported"):
+        serve._load(trained.directory, 1)
 
 
 def test_serve_refuses_two_readers_of_one_name(refused):

@@ -9,10 +9,12 @@ import socket
 import sys
 import threading
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 from made_apps import Ready, app_of
 from starlette.responses import JSONResponse
+from uvicorn.server import ServerState
 
 from qanet.serving.batching import Batcher
 from qanet.serving.connections import Connection, make_server
@@ -350,6 +352,33 @@ def test_a_body_that_is_none_gets_one_answer(serving, connect, caplog, asked):
     assert answered.startswith(b"HTTP/1.1 400")
     assert answered.count(b"HTTP/1.1") == 1
     assert not [record for record in caplog.records if record.exc_info]
+
+
+def test_what_nobody_takes_of_a_connection_that_is_closing_is_dropped(monkeypatch):
+    """Also where the body of another request came to nothing."""
+    monkeypatch.setattr(Connection, "SECONDS", 0.01)
+
+    async def application(scope, receive, send):
+        await receive()
+
+    async def run():
+        config = make_server(application, logging.WARNING).config
+        config.load()
+        connection = Connection(config, ServerState(), {})
+        dropped = asyncio.Event()
+        # It has something to send that is not taken.
+        transport = Mock(**{"get_write_buffer_size.return_value": 7})
+        transport.abort.side_effect = dropped.set
+        transport.get_extra_info.return_value = None
+        connection.connection_made(transport)
+        head = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+        connection.data_received(head)
+        connection.data_received(b"is no chunk\r\n")
+        assert transport.close.called
+        await asyncio.wait_for(dropped.wait(), 60)
+        connection.connection_lost(None)
+
+    asyncio.run(run())
 
 
 def test_an_answer_that_was_taken_is_not_waited_for_any_more(

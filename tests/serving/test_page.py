@@ -297,6 +297,14 @@ REFUSALS = [
         "passage is too long",
     ),
     (refused(422, "passages.0: is blank; give some text"), "passage has no words"),
+    (
+        refused(
+            422,
+            "questions times top_k times characters of the longest passage: 8 is more "
+            "than 1",
+        ),
+        "ask for fewer",
+    ),
     (refused(413), "passage is too long"),
     (refused(408), "passage is too long"),
     (refused(429), "busy"),

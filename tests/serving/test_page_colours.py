@@ -38,6 +38,12 @@ def test_every_text_has_a_colour_that_is_tested():
 
 
 @pytest.mark.parametrize("mode", [0, 1], ids=["light", "dark"])
+def test_the_edges_of_fields_can_be_seen(mode):
+    colours = [COLOURS[name].split(", ")[mode] for name in ("field", "ground")]
+    assert contrast(*colours) >= 3
+
+
+@pytest.mark.parametrize("mode", [0, 1], ids=["light", "dark"])
 @pytest.mark.parametrize(("text", "ground"), PAIRS)
 def test_text_stands_out_from_its_ground(text, ground, mode):
     colours = [COLOURS[name].split(", ")[mode] for name in (text, ground)]

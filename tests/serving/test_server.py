@@ -7,13 +7,14 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from http.client import HTTPConnection
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import schemathesis
 from fastapi.testclient import TestClient
 from hypothesis import given, settings
-from made_apps import app_of, app_of_many
+from made_apps import Ready, app_of, app_of_many
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
@@ -429,6 +430,21 @@ def test_what_takes_too_long_is_given_up():
         reader.go_on.set()
     # The second was never begun.
     assert reader.asked == [1]
+
+
+def test_counting_what_is_asked_takes_of_the_same_time():
+    go_on = threading.Event()
+    reader = Ready()
+
+    def count(text, most):
+        go_on.wait()
+        return 1
+
+    reader.vocabulary = SimpleNamespace(count=count, unit="words")
+    with TestClient(app_of(reader, limits=replace(LIMITS, seconds=0.05))) as client:
+        late = client.post("/v1/answer", json=ASKED)
+        check_error(late, 503, "overloaded", "0.05 seconds")
+        go_on.set()
 
 
 def test_a_failure_tells_the_client_nothing_of_the_inside(caplog):

@@ -25,8 +25,12 @@ async function request(path, body) {
     headers: body ? { "Content-Type": "application/json" } : {},
     body: body && JSON.stringify(body),
   });
-  const result = await response.json();
-  if (!response.ok) throw Object.assign(new Error(result.error.message), { status: response.status });
+  // A proxy's own errors are no JSON.
+  const result = await response.json().catch(() => null);
+  if (!response.ok || !result) {
+    const message = result?.error?.message ?? "";
+    throw Object.assign(new Error(message), { status: response.status });
+  }
   return result;
 }
 
@@ -37,6 +41,9 @@ function inWords({ status, message }) {
   const field = status === 422 ? message.split(":")[0] : "";
   if (field === "questions.0") return "The question has no words, or too many.";
   if (field === "passages.0") return "The passage has no words.";
+  if (field.startsWith("questions times top_k")) {
+    return "The passage is too long for so many answers; ask for fewer.";
+  }
   if (field === "questions times passages" || status === 408 || status === 413) {
     return "The passage is too long; ask about a part of it.";
   }
@@ -200,7 +207,8 @@ async function ask() {
     if (mine !== latest) return;
     explain = show(asked, answers[0]);
     explain("Why the reader answers so is being looked up …");
-    say("");
+    // For those who hear the page: nothing else says that answers are there.
+    say(answers[0].length === 1 ? "1 answer" : `${answers[0].length} answers`);
   } catch (error) {
     if (mine !== latest) return;
     clear();
