@@ -101,26 +101,22 @@ def build_features(examples: Sequence[Example], split: Split = words_of) -> Feat
     snapped = 0
     for example in examples:
         context = contexts.setdefault(example.context, len(contexts))
-        if context == len(context_splits) - 1:
+        if context == len(context_spans):
             tokens, spans = split(example.context)
             context_words += _number(tokens, words)
-            context_spans += spans
+            context_spans.append(np.array(spans, dtype=np.int32).reshape(-1, 2))
             context_splits.append(len(context_words))
-            bounds = np.array(spans, dtype=np.int32).reshape(-1, 2)
-        elif context_of and context != context_of[-1]:
-            begin, end = context_splits[context : context + 2]
-            bounds = np.array(context_spans[begin:end], dtype=np.int32).reshape(-1, 2)
         context_of.append(context)
         question_words += _number(split(example.question)[0], words)
         question_splits.append(len(question_words))
-        start, end, exact = _answer_tokens(example, bounds)
+        start, end, exact = _answer_tokens(example, context_spans[context])
         starts.append(start)
         ends.append(end)
         snapped += not exact
     return Features(
         words=list(words),
         context_words=np.array(context_words, dtype=np.int32),
-        context_spans=np.array(context_spans, dtype=np.int32).reshape(-1, 2),
+        context_spans=np.concatenate([np.zeros((0, 2), np.int32), *context_spans]),
         context_splits=np.array(context_splits, dtype=np.int64),
         question_words=np.array(question_words, dtype=np.int32),
         question_splits=np.array(question_splits, dtype=np.int64),

@@ -154,18 +154,11 @@ class Loop:
         measured = self._measure()
         progress.seconds += time.monotonic() - begin
         progress.round_steps, progress.round_seconds, progress.round_loss = 0, 0.0, 0.0
-        examples = sum(len(batch.items) for batch in taken)
         row = {
             "step": last,
             "examples": progress.examples,
             "seconds": round(progress.seconds, 1),
-            "steps_per_second": round(len(taken) / seconds, 3),
-            "examples_per_second": round(examples / seconds, 1),
-        }
-        if self.task.flops:
-            flops = sum(map(self.task.flops, taken))
-            row["model_gflops"] = round(flops / seconds / 1e9, 1)
-        row |= {
+            **self._rates(taken, seconds),
             "learning_rate": self.task.learner.learning_rate,
             "gradient_norm": norm,
             "loss": loss,
@@ -173,6 +166,18 @@ class Loop:
         }
         progress.history.append(row)
         return row
+
+    def _rates(self, taken: Sequence[PlannedBatch], seconds: float) -> dict[str, float]:
+        """What a second of these steps was worth."""
+        examples = sum(len(batch.items) for batch in taken)
+        rates = {
+            "steps_per_second": round(len(taken) / seconds, 3),
+            "examples_per_second": round(examples / seconds, 1),
+        }
+        if self.task.flops:
+            flops = sum(map(self.task.flops, taken))
+            rates["model_gflops"] = round(flops / seconds / 1e9, 1)
+        return rates
 
     def _train(self, last: int, report: ProgressBar) -> float:
         """Takes the steps up to the next checkpoint, or to step `last`.

@@ -212,18 +212,21 @@ def test_an_empty_example_gives_finite_logits(settings, sizes, examples):
     assert np.all(np.isfinite(logits(model, inputs)))
 
 
+@pytest.mark.parametrize("no_answer", [False, True])
 def test_mixed_bfloat16_gives_float32_logits(
-    settings, sizes, mixed_bfloat16, examples, randomise, compiled
+    settings, sizes, mixed_bfloat16, examples, randomise, compiled, no_answer
 ):
-    rough = build_model(settings(), sizes)
+    rough = build_model(settings(), sizes, no_answer)
     weights = randomise(rough, bound=0.3)
     keras.config.set_dtype_policy("float32")
-    exact = build_model(settings(), sizes)
+    exact = build_model(settings(), sizes, no_answer)
     assert {tensor.dtype for tensor in rough.output.values()} == {"float32"}
     for weight in exact.weights:
         weight.assign(weights[weight.path].astype("float32"))
     inputs = batch(examples)
     real = real_context(inputs)
+    if no_answer:
+        real = np.concatenate([real[:, :1], real], axis=1)
 
     found, expected = logits(compiled(rough), inputs), logits(exact, inputs)
 

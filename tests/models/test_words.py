@@ -5,8 +5,10 @@ import pytest
 from made_models import SIZES, batch, logits, made_examples, with_sizes
 from pydantic import ValidationError
 
+from qanet.config import VocabularyConfig
 from qanet.models.registry import MODELS, build_model, forward_flops
-from qanet.models.words import contextual_mix
+from qanet.models.words import contextual_mix, word_sizes
+from qanet.text.vocabulary import RESERVED, Vocabulary
 
 LAYERS, WIDTH = 2, 5
 SMALL = {"width": 8, "character_width": 4, "character_filters": 5}
@@ -44,6 +46,24 @@ def test_contextual_vectors_are_read_where_words_are(settings, inputs, randomise
         assert not np.allclose(
             logits(model, inputs | {f"{text}_contextual": changed}), before, atol=1e-4
         )
+
+
+def test_each_rate_reaches_its_dropout(settings):
+    rates = {"word_dropout": 0.1, "character_dropout": 0.2, "dropout": 0.3}
+    sizes = with_sizes(contextual=(LAYERS, WIDTH))
+    model = build_model(settings.model_copy(update=rates), sizes)
+    embedding = model.get_layer("embedding")
+    assert embedding.word_dropout.rate == 0.1
+    assert embedding.character_dropout.rate == 0.2
+    assert embedding.highway.dropout == 0.3
+    assert model.get_layer("language_model_dropout").rate == 0.3
+
+
+def test_a_vocabulary_tells_which_words_are_one_without_their_case():
+    words = [*RESERVED, "Rome", "rome"]
+    vocabulary = Vocabulary(words, [*RESERVED, "R", "r"], 4)
+    sizes = word_sizes(vocabulary, VocabularyConfig())
+    assert sizes.lowercase == vocabulary.lowercase != ()
 
 
 def test_slqa_reads_nothing_again_without_a_language_model():

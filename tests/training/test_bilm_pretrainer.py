@@ -11,12 +11,16 @@ from made_bilm import SMALL
 
 from qanet.errors import UserError
 from qanet.frozen import open_encoder
+from qanet.models.bilm import build_language_model
 from qanet.models.elmo_weights import read_options
+from qanet.pretraining.bilm_batches import SentenceBatches
 from qanet.pretraining.bilm_config import BiLMPretrainingConfig
 from qanet.pretraining.run import BiLMRun
+from qanet.pretraining.texts import read_documents, split_held_out
+from qanet.pretraining.word_vocabulary import WordVocabulary
 from qanet.settings import configure
 from qanet.training import bilm_pretrainer
-from qanet.training.bilm_pretrainer import pretrain_bilm
+from qanet.training.bilm_pretrainer import perplexity, pretrain_bilm, split_words
 
 WORDS = "one two three four five six seven eight".split()
 SETTINGS = """
@@ -71,6 +75,22 @@ def test_the_best_weights_are_stored_as_public_ones(short, text):
     assert vectors.shape == (2, 3, 8)
     assert np.isfinite(vectors).all()
     assert set(run.words_path.read_text().split()) == {*WORDS, "<S>", "</S>", "<UNK>"}
+
+
+def test_what_is_measured_is_what_is_held_out(short, text):
+    run, metrics = short
+    config = configured(text)
+    vocabulary = WordVocabulary.load(run.words_path)
+    documents = read_documents(config.data.text)
+    _, held_out = split_held_out(documents, config.data.held_out, 1)
+    training = config.training
+    batches = SentenceBatches(
+        split_words(held_out), vocabulary, training.buckets, 64, 8, training.seed
+    )
+    model = build_language_model(config.model, len(vocabulary))
+    run.load_weights(model)
+    found = perplexity(lambda inputs: model(inputs), batches)
+    assert found == pytest.approx(metrics["perplexity"], rel=1e-4)
 
 
 def test_a_perplexity_that_no_number_holds_is_told():

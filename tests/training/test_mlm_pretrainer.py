@@ -14,9 +14,12 @@ from qanet.datasets.plans import NO_ITEM, PlannedBatch
 from qanet.errors import UserError
 from qanet.models.bert import BERTConfig, PieceSizes, build_bert, piece_sizes
 from qanet.models.pretrained import check_sizes, load_pretrained, read_tensors
+from qanet.pretraining.mlm_batches import MaskedBatches
 from qanet.pretraining.mlm_config import PretrainingConfig
 from qanet.pretraining.mlm_model import build_pretraining_model
+from qanet.pretraining.pairs import encode_documents
 from qanet.pretraining.run import PretrainingRun
+from qanet.pretraining.texts import read_documents, split_held_out
 from qanet.settings import configure
 from qanet.text.pieces import WordPieces
 from qanet.training import mlm_pretrainer
@@ -83,6 +86,27 @@ def test_topics_are_learned(text, tmp_path):
     assert metrics["masked_loss"] < 1.8
     # Now and then a random segment is of the same topic.
     assert metrics["next_sentence_accuracy"] > 0.7
+
+
+def test_what_is_measured_is_what_is_held_out(short, text):
+    config = configured(text, *SHORT)
+    vocabulary = WordPieces.load(short.vocabulary_directory)
+    documents = read_documents(config.data.text)
+    _, held_out = split_held_out(documents, config.data.held_out, 2)
+    batches = MaskedBatches(
+        encode_documents(held_out, vocabulary), vocabulary, config, None
+    )
+    model = build_pretraining_model(config.model, piece_sizes(vocabulary))
+    short.load_weights(model)
+    rightly, count = 0, 0
+    for batch in batches.plan():
+        hidden = batches.targets(batch)["hidden"][batch.items != NO_ITEM]
+        logits = keras.ops.convert_to_numpy(model(batches.inputs(batch))["hidden"])
+        logits = logits[batch.items != NO_ITEM]
+        rightly += (logits.argmax(-1) == hidden)[hidden != 0].sum()
+        count += (hidden != 0).sum()
+    metrics = json.loads(short.metrics_path.read_text())
+    assert metrics["masked_accuracy"] == pytest.approx(rightly / count)
 
 
 def test_a_training_that_was_stopped_goes_on_bit_for_bit(

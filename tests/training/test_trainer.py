@@ -75,17 +75,19 @@ def configure(trainer, **settings):
 @pytest.fixture
 def scores(monkeypatch, compiled_trainer):
     """Evaluations give these F1, one after the other, and keep what they saw."""
-    seen = SimpleNamespace(f1=[], weights=[], questions=[])
+    seen = SimpleNamespace(f1=[], weights=[], questions=[], options=[])
 
     model = compiled_trainer.trainer.model
 
     def evaluate(reader, examples, features, questions=0, **options):
         seen.weights.append(weights_of(model))
         seen.questions.append((len(examples), questions))
+        seen.options.append(options)
         f1 = seen.f1[len(seen.weights) - 1]
         if isinstance(f1, BaseException):
             raise f1
-        metrics = {"exact_match": f1 / 2, "f1": f1, "total": len(examples)}
+        # F1 alone decides, so exact match says the opposite.
+        metrics = {"exact_match": 100.0 - f1, "f1": f1, "total": len(examples)}
         return Evaluation(metrics, {})
 
     monkeypatch.setattr(trainer_module, "evaluate", evaluate)
@@ -208,6 +210,8 @@ def test_evaluations_read_as_many_questions_as_configured(trainer, scores):
     scores.f1 = [1.0, 2.0, 3.0]
     trainer.loop.fit()
     assert scores.questions == [(10, 3)] * 3
+    # Or readers that know "no answer" would be compared at an untaught threshold.
+    assert all(options["choose_threshold"] for options in scores.options)
 
 
 def test_finished_run_is_left_as_it_is(trainer, scores):

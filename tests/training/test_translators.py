@@ -9,14 +9,18 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from made_training import small_model
 
 from qanet.errors import UserError
 from qanet.settings import configure
 from qanet.training import translators
+from qanet.training.loss import smoothed_cross_entropy
 from qanet.training.optimizer import LearningRate
 from qanet.training.translators import train_translator
+from qanet.translation import neural
 from qanet.translation.config import TranslationConfig
 from qanet.translation.neural import NeuralTranslator
+from qanet.translation.parallel import PairBatches, read_pairs, split_held_out
 from qanet.translation.run import TranslationRun
 from qanet.translation.subwords import END
 
@@ -79,6 +83,55 @@ def test_a_toy_language_is_learned(learned):
     rows = history_of(run)
     assert [row["step"] for row in rows] == ["120", "240"]
     assert float(rows[1]["held_out_loss"]) < float(rows[0]["loss"])
+
+
+def test_what_is_measured_is_what_is_held_out(pairs, learned):
+    run, _ = learned
+    config = configured(pairs)
+    model, subwords = run.load_model()
+    _, held_out = split_held_out(read_pairs(config.data, False), 50)
+    encoded = map(subwords.encode, zip(*held_out, strict=True))
+    total, count = 0.0, 0.0
+    batches = PairBatches(*encoded, config.training)
+    for batch in batches.reading():
+        logits = model(batches.inputs(batch))
+        sums = smoothed_cross_entropy(batches.targets(batch)["next"], logits, 0.1)
+        total, count = total + float(sums[0]), count + float(sums[1])
+    # The lowest, whose weights are stored.
+    rows = [float(row["held_out_loss"]) for row in history_of(run)]
+    assert total / count == pytest.approx(min(rows), rel=1e-4)
+
+
+def test_a_translator_learns_from_smoothed_targets(rng):
+    config = TranslationConfig(data=("x",)).training
+    targets = {"next": rng.integers(0, 5, (2, 3)).astype("int32")}
+    logits = rng.normal(size=(2, 3, 5)).astype("float32")
+    loss = translators.translation_learner(small_model(), config).loss(targets, logits)
+    total, count = smoothed_cross_entropy(targets["next"], logits, 0.1)
+    assert float(loss) == pytest.approx(float(total) / float(count))
+    sharp, _ = smoothed_cross_entropy(targets["next"], logits, 0.0)
+    assert float(sharp) != pytest.approx(float(total))
+
+
+def test_many_sentences_of_all_lengths_are_translated(pairs, learned, monkeypatch):
+    """As each alone, whatever batches they are read in."""
+    run, _ = learned
+    monkeypatch.setattr(neural, "BATCH_TOKENS", 24)
+    translator = NeuralTranslator(run.directory)
+    buckets = {"buckets": (6, 12)}
+    training = translator.config.training.model_copy(update=buckets)
+    translator.config = translator.config.model_copy(update={"training": training})
+    sentences = [" ".join(list(WORDS)[i : i + n]) for n in (2, 3, 4) for i in range(5)]
+    sentences += [" ".join(["one"] * n) for n in range(1, 14)]
+    lengths = [len(pieces) for pieces in translator.subwords.encode(sentences)]
+    # Just those that a bucket holds with the mark of the end, and one that none does.
+    assert {5, 6, 11, 12} <= set(lengths)
+    found = translator.translate(sentences, 1)
+    for sentence, row, length in zip(sentences, found, lengths, strict=True):
+        assert row == translator.translate([sentence], 1)[0]
+        if length > 11:
+            assert row == []
+    assert all(found[:15])
 
 
 def test_the_baseline_learns_it_too_and_backwards(pairs, tmp_path):

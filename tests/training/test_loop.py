@@ -1,0 +1,64 @@
+"""Tests of qanet.training.loop that need no reader; test_trainer has the others."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from made_training import small_learner
+
+from qanet.config import DistributionConfig
+from qanet.datasets.plans import PlannedBatch
+from qanet.run import Run
+from qanet.training import loop as loop_module
+from qanet.training.distribution import make_distribution
+from qanet.training.loop import Loop, Task
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The loop's clock, to be set by hand."""
+    clock = SimpleNamespace(now=0.0)
+    monotonic = SimpleNamespace(monotonic=lambda: clock.now)
+    monkeypatch.setattr(loop_module, "time", monotonic)
+    return clock
+
+
+def test_the_figures_of_the_history(tmp_path, clock):
+    """Two steps of half a second, and a measurement of a hundred seconds."""
+
+    def measure():
+        clock.now += 100.0
+        return {"score": 7.0}
+
+    def train(maker, plan):
+        for loss in (1.0, 3.0):
+            clock.now += 0.5
+            yield np.float32(loss), np.float32(0.25)
+
+    learner = small_learner(steps=2, evaluate_every=2, checkpoint_every=2)
+    task = Task(
+        learner,
+        maker=None,
+        plan=[PlannedBatch(np.arange(4), 5, 3)] * 2,
+        measure=measure,
+        score=lambda measured: measured["score"],
+        headline=("score", "score"),
+        flops=lambda batch: 3_000_000_000,
+    )
+    distribution = make_distribution(DistributionConfig())
+    loop = Loop(task, learner.config, Run(tmp_path / "run"), distribution)
+    loop.train = train
+    loop.fit()
+    (row,) = loop.progress.history
+    assert row == {
+        "step": 2,
+        "examples": 8,
+        "seconds": 101.0,
+        "steps_per_second": 2.0,
+        "examples_per_second": 8.0,
+        "model_gflops": 6.0,
+        "learning_rate": pytest.approx(0.1),
+        "gradient_norm": 0.25,
+        "loss": 2.0,
+        "score": 7.0,
+    }
