@@ -79,7 +79,8 @@ def trained_parameters(model) -> int:
 def training_call(model: TrainedModel, data: list[Example]) -> Callable[[], int]:
     """Takes steps of training and tells how many examples they had.
 
-    Each call has the same batches, those with which a training on the data begins.
+    Each call has the same batches, those with which a training on the data alone
+    begins, without augmented sets and without a teacher.
     """
     config, encoder = model.config, model.vocabulary
     features = build_features(data, encoder.tokens)
@@ -89,7 +90,7 @@ def training_call(model: TrainedModel, data: list[Example]) -> Callable[[], int]
     plan = plan_training(
         windows,
         {ORIGINAL: len(data)},
-        config.data,
+        config.data.model_copy(update={"mix": {ORIGINAL: 1.0}}),
         config.training.batch_size,
         STEPS,
         config.training.seed,

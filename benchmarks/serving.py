@@ -94,8 +94,9 @@ def load(
                 # The next request connects anew.
                 connection.close()
                 continue
-            mine.append(1000 * (time.perf_counter() - begin))
             statuses[response.status] += 1
+            if response.status == 200:
+                mine.append(1000 * (time.perf_counter() - begin))
         connection.close()
         with lock:
             milliseconds.extend(mine)
@@ -108,7 +109,8 @@ def load(
     for thread in threads:
         thread.join()
     elapsed = time.perf_counter() - begin
-    p50, p95, p99 = np.quantile(milliseconds, [0.5, 0.95, 0.99])
+    # Where all are refused there are none.
+    p50, p95, p99 = np.quantile(milliseconds or [np.nan], [0.5, 0.95, 0.99])
     return {
         "clients": clients,
         "requests_per_second": round(len(milliseconds) / elapsed, 1),

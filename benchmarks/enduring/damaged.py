@@ -30,7 +30,7 @@ from qanet.files import DamagedFile, read_arrays
 # Of either kind of damage.
 COPIES = 10
 TRIES = 2000
-# The training is killed at this step, after its checkpoints of steps 3, 6 and 9.
+# The training is killed at this step, after several checkpoints.
 STEP = 11
 
 

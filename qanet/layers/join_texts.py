@@ -14,8 +14,8 @@ class JoinTexts(keras.layers.Layer):
     same as without it, for positions count real pieces alone.
 
     Args:
-        first: number of the piece [CLS].
-        separator: number of the piece [SEP].
+        cls: number of the piece [CLS].
+        sep: number of the piece [SEP].
 
     Input: integers `(batch, question length)` and `(batch, context length)`, 0 at
     padding.
@@ -24,16 +24,15 @@ class JoinTexts(keras.layers.Layer):
     pieces are real, boolean.
     """
 
-    def __init__(self, first, separator, **kwargs):
+    def __init__(self, cls, sep, **kwargs):
         super().__init__(**kwargs)
-        self.first = first
-        self.separator = separator
+        self.cls = cls
+        self.sep = sep
 
     def call(self, question, context):
         rows = (ops.shape(question)[0], 1)
         cls, sep = (
-            ops.full(rows, number, dtype="int32")
-            for number in (self.first, self.separator)
+            ops.full(rows, number, dtype="int32") for number in (self.cls, self.sep)
         )
         pieces = ops.concatenate([cls, question, sep, context, sep], axis=1)
         real = ops.not_equal(pieces, PADDING)
@@ -58,6 +57,6 @@ class JoinTexts(keras.layers.Layer):
     def get_config(self):
         return {
             **super().get_config(),
-            "first": self.first,
-            "separator": self.separator,
+            "cls": self.cls,
+            "sep": self.sep,
         }

@@ -28,7 +28,7 @@ def in_blocks(name, count):
     return draw
 
 
-def forget_nothing(shape, dtype=None):
+def forget_gate_bias(shape, dtype=None):
     """Biases of two directions: 1 for the forget gates (Jozefowicz et al., 2015)."""
     units = shape[0] // 8
     gates = ops.repeat(ops.cast([0.0, 1.0, 0.0, 0.0], dtype), units)
@@ -74,7 +74,7 @@ class BidirectionalLSTM(keras.layers.Layer):
             initializer=in_blocks("orthogonal", 4),
         )
         self.bias = self.add_weight(
-            name="bias", shape=(2 * size,), initializer=forget_nothing
+            name="bias", shape=(2 * size,), initializer=forget_gate_bias
         )
 
     def call(self, x, mask):

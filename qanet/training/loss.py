@@ -23,7 +23,7 @@ def span_loss(target, logits):
     return ops.logsumexp(logits, axis=-1) - ops.sum(target * logits, axis=-1)
 
 
-def taught_loss(target, teacher, logits, share: float, temperature: float):
+def distillation_loss(target, teacher, logits, share: float, temperature: float):
     """(1 - α) `span_loss` + α T² KL(softmax(teacher / T) || softmax(logits / T)).
 
     Knowledge distillation (Hinton et al., 2015, section 2); T² keeps the size of its

@@ -19,7 +19,7 @@ from qanet.training.checkpoint import checkpoints
 from qanet.training.distribution import Distribution, check_share
 from qanet.training.learner import Learner
 from qanet.training.loop import Loop, Task
-from qanet.training.loss import span_loss, taught_loss
+from qanet.training.loss import distillation_loss, span_loss
 from qanet.training.progress import diverged
 
 
@@ -141,14 +141,14 @@ def reading_learner(
     Args:
         model: the model.
         config: the configuration.
-        taught: whether it learns from a teacher too, see `taught_loss`.
+        taught: whether it learns from a teacher too, see `distillation_loss`.
     """
     names, training = ("start_logits", "end_logits"), config.training
 
     def loss_of(name, targets, outputs):
         if not taught:
             return span_loss(targets[name], outputs[name])
-        return taught_loss(
+        return distillation_loss(
             targets[name],
             targets[f"teacher_{name}"],
             outputs[name],

@@ -26,9 +26,9 @@ from qanet.models.limits import ReadingLimits
 from qanet.text.vocabulary import Vocabulary, VocabularyConfig
 
 
-def vocabulary(characters_per_word=3):
+def vocabulary():
     config = VocabularyConfig(
-        word_min_count=2, character_min_count=2, characters_per_word=characters_per_word
+        word_min_count=2, character_min_count=2, characters_per_word=3
     )
     counts = Counter({"the": 3, "cat": 2, "a": 2, "mat": 2, "rare": 1})
     return Vocabulary.build(counts, None, config)

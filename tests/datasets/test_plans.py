@@ -142,12 +142,12 @@ def mixed_config(**weights):
     return data_config(4, 12, augmented=augmented, mix=weights)
 
 
-def epochs_of(sizes, config, epochs, seed=0):
+def epochs_of(sizes, config, epochs):
     """The items of each epoch of a plan in which every batch is one item."""
     windows = windows_of(*([3] * sum(sizes.values())))
     size = sum(round(sizes[ORIGINAL] * w) for w in config.mix.values())
     size = round(size / config.mix[ORIGINAL])
-    plan = plan_training(windows, sizes, config, 1, epochs * size, seed)
+    plan = plan_training(windows, sizes, config, 1, epochs * size, 0)
     return np.array(items_of(plan)).reshape(epochs, size)
 
 

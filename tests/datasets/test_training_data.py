@@ -49,6 +49,26 @@ def test_words_of_train_earn_a_vector_by_their_count(tmp_path):
     assert vocabulary.vectors is None
 
 
+def test_word_pieces_are_not_taken_for_the_words_of_the_same_texts(tmp_path):
+    """Both are kept in one cache."""
+    example = Example("1", "Who sings?", "unhappiness sings", (Span("sings", 12),))
+    write_squad(tmp_path / "a.json", [example])
+    data = {name: str(tmp_path / "a.json") for name in ("train", "dev")}
+    found = []
+    for model in ({}, {"name": "bert"}, {}):
+        config = Config.model_validate(
+            {"data": data, "model": model, "vocabulary": {"pieces": 100}}
+        )
+        read = read_training_data(config, tmp_path / "cache")
+        found.append(set(read.train.words))
+    words, pieces, again = found
+    assert words == again
+    # Pieces are in lower case.
+    assert "Who" in words
+    assert "Who" not in pieces
+    assert "who" in pieces
+
+
 def test_nothing_is_learned_from_dev(tmp_path):
     vocabulary = build_vocabulary(
         config(word_min_count=1, character_min_count=1), TRAIN, DEV, tmp_path

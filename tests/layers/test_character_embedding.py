@@ -80,6 +80,14 @@ def test_null_character_row_has_no_effect_and_learns_nothing(
     assert np.any(table_gradient[1:] != 0.0)
 
 
+def test_the_greatest_of_a_word_begins_near_zero(rng):
+    """What tells words apart is not hidden by what all of them have in common."""
+    layer = CharacterEmbedding(200, 64, 200, 5)
+    spellings = rng.integers(2, 200, (1, 300, 8))
+    output = ops.convert_to_numpy(layer(spellings))
+    assert abs(output.mean()) < 0.3 * output.std()
+
+
 def test_round_trip(check_round_trip):
     check_round_trip(CharacterEmbedding(6, 3, 4, 3), SPELLINGS)
     check_round_trip(CharacterEmbedding(6, 3), SPELLINGS)

@@ -32,6 +32,17 @@ def test_against_numpy(kernel_size, filters, x, randomise, reference):
         np.testing.assert_allclose(actual[:length], expected, atol=1e-5)
 
 
+def test_first_weights_keep_the_variance():
+    layer = DepthwiseSeparableConv1D(48, 7)
+    layer.build((None, None, 40))
+    bound = (3 / 7) ** 0.5
+    largest = np.abs(ops.convert_to_numpy(layer.depthwise)).max()
+    assert bound * 0.9 < largest <= bound
+    bound = (6 / (40 + 48)) ** 0.5
+    largest = np.abs(ops.convert_to_numpy(layer.pointwise)).max()
+    assert bound * 0.9 < largest <= bound
+
+
 def test_padding_does_not_leak_into_real_positions(x, randomise):
     layer = DepthwiseSeparableConv1D(8, 7)
     layer.build(x.shape)

@@ -25,10 +25,11 @@ def test_pieces_positions_segments_and_where_they_are_real():
     assert segments.tolist() == [[0] * 5 + [1] * 3] * 3
 
 
-def test_round_trip(check_round_trip):
+def test_shapes_and_round_trip():
     layer = JoinTexts(2, 3)
     spec = layer.compute_output_spec(
         *(ops.convert_to_tensor(text) for text in (QUESTION, CONTEXT))
     )
     assert [tensor.shape for tensor in spec] == [(3, 8)] * 4
-    assert JoinTexts.from_config(layer.get_config()).separator == 3
+    again = JoinTexts.from_config(layer.get_config())
+    assert (again.cls, again.sep) == (2, 3)

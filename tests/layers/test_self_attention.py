@@ -51,6 +51,16 @@ def test_weights_are_dropped_and_not_shared_out_anew(fixed_seed):
     assert len(set(np.rint(kept[0, :, 0]))) > 1
 
 
+def test_first_weights_are_drawn_for_each_matrix():
+    """By Glorot's bound of a square one, not of all three side by side."""
+    layer = MultiHeadSelfAttention(2)
+    layer.build((None, None, 48))
+    kernel = ops.convert_to_numpy(layer.projection.kernel)
+    bound = (6 / (48 + 48)) ** 0.5
+    for matrix in np.split(kernel, 3, axis=1):
+        assert bound * 0.9 < np.abs(matrix).max() <= bound
+
+
 def test_padding_is_not_attended_to(x, randomise):
     layer = MultiHeadSelfAttention(2)
     layer.build(x.shape)

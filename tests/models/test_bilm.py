@@ -11,6 +11,7 @@ from made_bilm import layers_with_marks, random_arrays, small_config
 
 from qanet.config import DistributionConfig, LearningConfig
 from qanet.errors import UserError
+from qanet.layers.dropout import Dropout
 from qanet.models.bilm import BiLMConfig, build_bilm, build_language_model
 from qanet.models.character_ids import character_ids
 from qanet.models.elmo_weights import read_weights
@@ -151,6 +152,17 @@ def test_training_takes_the_sample(batches, compiled):
     whole, sampled = (losses_of(model, batches, training=t) for t in (False, True))
     for one, other in zip(whole, sampled, strict=True):
         assert np.abs(np.concatenate(one) - np.concatenate(other)).max() > 0.01
+
+
+def test_dropout_before_each_layer_and_the_softmax():
+    model = build_language_model(small_config(dropout=0.3), len(VOCABULARY))
+    found = {
+        layer.name: (layer.rate, len(layer._inbound_nodes))
+        for layer in model.layers
+        if isinstance(layer, Dropout)
+    }
+    layers = model.get_layer("lstm_1") and ("dropout_0", "dropout_1")
+    assert found == dict.fromkeys((*layers, "softmax_dropout"), (0.3, 1))
 
 
 def test_mixed_bfloat16(mixed_bfloat16, batches, compiled):

@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 from qanet.layers.numerics import MASKED_LOGIT
-from qanet.training.loss import smoothed_cross_entropy, span_loss, taught_loss
+from qanet.training.loss import distillation_loss, smoothed_cross_entropy, span_loss
 
 # Marked tokens; there is padding at the end of the last two.
 TOKENS = np.array([1, 0, 3])
@@ -96,7 +96,7 @@ def teacher():
         return np.log(TAUGHT).astype("float32")
 
 
-def numpy_taught_loss(logits):
+def numpy_distillation_loss(logits):
     """(1 - α) -log p + α T² Σ t log(t / q), the last where there is a teacher."""
     marked = -np.log((TARGET * softmax(logits)).sum(axis=1))
     powers = TAUGHT[:2] ** (1 / TEMPERATURE)
@@ -110,20 +110,20 @@ def numpy_taught_loss(logits):
     return np.append(taught, marked[2])
 
 
-def test_taught_loss_against_numpy(logits, gradients):
+def test_distillation_loss_against_numpy(logits, gradients):
     def total(x):
-        return ops.sum(taught_loss(TARGET, teacher(), x, SHARE, TEMPERATURE))
+        return ops.sum(distillation_loss(TARGET, teacher(), x, SHARE, TEMPERATURE))
 
-    loss = taught_loss(TARGET, teacher(), logits, SHARE, TEMPERATURE)
+    loss = distillation_loss(TARGET, teacher(), logits, SHARE, TEMPERATURE)
 
     np.testing.assert_allclose(
-        ops.convert_to_numpy(loss), numpy_taught_loss(logits), rtol=1e-5
+        ops.convert_to_numpy(loss), numpy_distillation_loss(logits), rtol=1e-5
     )
     (gradient,) = gradients(total, logits)
     # Padding, whose logit is far below all others, has no gradient.
     direction = np.random.default_rng(0).normal(size=logits.shape) * (logits > -1e3)
     moved = [
-        numpy_taught_loss(logits.astype("float64") + step * direction).sum()
+        numpy_distillation_loss(logits.astype("float64") + step * direction).sum()
         for step in (1e-6, -1e-6)
     ]
     np.testing.assert_allclose(
@@ -136,7 +136,7 @@ def test_a_student_that_agrees_with_its_teacher_has_its_own_loss_alone():
     target = np.eye(3, dtype="float32")
     said = np.log(np.full((3, 3), 1 / 3, "float32"))
     for share, expected in ((1.0, 0.0), (0.25, 0.75 * np.log(3))):
-        loss = taught_loss(target, said, np.zeros((3, 3), "float32"), share, 4.0)
+        loss = distillation_loss(target, said, np.zeros((3, 3), "float32"), share, 4.0)
         np.testing.assert_allclose(ops.convert_to_numpy(loss), expected, atol=1e-6)
 
 

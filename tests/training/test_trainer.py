@@ -28,7 +28,7 @@ from qanet.run import Run
 from qanet.training import loop
 from qanet.training.checkpoint import Progress
 from qanet.training.curves import Curves
-from qanet.training.loss import taught_loss
+from qanet.training.loss import distillation_loss
 from qanet.training.trainer import Trainer, left_out_of, reading_learner
 
 # The clock stands in these columns.
@@ -306,7 +306,7 @@ def test_a_taught_reader_learns_start_and_end_from_their_own_targets(rng):
     learner = reading_learner(small_model(), Config(training=training), taught=True)
     expected = sum(
         ops.mean(
-            taught_loss(
+            distillation_loss(
                 targets[name], targets[f"teacher_{name}"], outputs[name], 0.3, 3.0
             )
         )

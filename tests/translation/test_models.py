@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from qanet.layers.dropout import Dropout
 from qanet.translation.config import ModelConfig
 from qanet.translation.run import build_translation_model
 from qanet.translation.subwords import BEGIN, END, PADDING
@@ -99,6 +100,35 @@ def test_dropout_is_for_training_alone(model, inputs):
     noisy = [ops.convert_to_numpy(model(inputs, training=True)) for _ in range(2)]
     np.testing.assert_array_equal(*calm)
     assert np.abs(noisy[0] - noisy[1]).max() > 1e-3
+
+
+# Of a transformer: embeddings, and in each of 2 blocks 2 sub-layers, on the source's
+# side; on the target's embeddings, and 3. Of the other: embeddings and 2 layers on
+# either side, and what is joined.
+DROPOUTS = {"Transformer": 1 + 2 * 2 + 1 + 2 * 3, "Recurrent": 3 + 3 + 1}
+
+
+def test_dropout_acts_wherever_it_should(model, inputs, monkeypatch):
+    acted = []
+
+    def call(self, x, training=False):
+        acted.append((training, self.rate))
+        return x
+
+    monkeypatch.setattr(Dropout, "call", call)
+    model(inputs, training=True)
+    (count,) = (n for name, n in DROPOUTS.items() if type(model).__name__ == name)
+    assert acted == [(True, 0.2)] * count
+
+
+def test_vectors_are_scaled_by_the_root_of_their_width(fixed_seed):
+    config = ModelConfig(width=16, layers=1, heads=2, feed_forward=12, dropout=0.0)
+    model = build_translation_model(config, PIECES)
+    tokens = np.array([[END + 1, END + 2]], "int32")
+    vectors = ops.convert_to_numpy(model.vectors)
+    signal = np.zeros((2, 16), "float32")
+    found = ops.convert_to_numpy(model._embed(tokens, signal))
+    np.testing.assert_allclose(found[0], 4.0 * vectors[tokens[0]], rtol=1e-6)
 
 
 def test_every_weight_is_trained(model, inputs):
