@@ -383,14 +383,7 @@ def load_packed(path: str | Path, text: str = "words") -> TrainingData:
             )
         vocabulary = ENCODERS[text].from_fields(fields, lambda: arrays["vectors"])
         train = from_arrays(_below(TRAIN, arrays))
-        said = _below(TEACHER, arrays)
-        teacher = None
-        if said:
-            none_first = said["none_first"]
-            if none_first.shape or none_first.dtype != bool:
-                raise ValueError("none_first is not one boolean")
-            teacher = TeacherTargets(**said | {"none_first": bool(none_first)})
-            check_teacher(teacher, train)
+        teacher = _teacher_of(arrays, train)
         examples = parse_squad(unpack_json(arrays["dev"]), str(path)).examples
         names = (*COUNTS, "answers_snapped")
         counts = {
@@ -412,6 +405,25 @@ def load_packed(path: str | Path, text: str = "words") -> TrainingData:
         ) from None
     dev = build_features(examples, vocabulary.tokens)
     return TrainingData(train, sources, examples, dev, vocabulary, counts, teacher)
+
+
+def _teacher_of(
+    arrays: dict[str, np.ndarray], train: Features
+) -> TeacherTargets | None:
+    """What a packed data set's teacher says; `None` where it has none.
+
+    Raises:
+        KeyError, TypeError, ValueError: the arrays are not such a teacher's.
+    """
+    said = _below(TEACHER, arrays)
+    if not said:
+        return None
+    none_first = said["none_first"]
+    if none_first.shape or none_first.dtype != bool:
+        raise ValueError("none_first is not one boolean")
+    teacher = TeacherTargets(**said | {"none_first": bool(none_first)})
+    check_teacher(teacher, train)
+    return teacher
 
 
 def _below(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
