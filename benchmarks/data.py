@@ -37,7 +37,7 @@ def configuration(options: argparse.Namespace) -> Config:
 
 def preprocess(options: argparse.Namespace, cache: Path, result) -> None:
     """Does what a training does before it builds the model."""
-    from qanet.datasets.training_data import read_training_data
+    from qanet.datasets.training_files import read_training_data
 
     config = configuration(options)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -58,7 +58,7 @@ def pipeline(options: argparse.Namespace, cache: Path, result) -> None:
     """Draws batches as fast as they come."""
     from qanet.datasets.batches import BatchMaker, training_dataset
     from qanet.datasets.plans import plan_training
-    from qanet.datasets.training_data import read_training_data
+    from qanet.datasets.training_files import read_training_data
     from qanet.datasets.windows import training_windows
 
     config = configuration(options)

@@ -10,7 +10,8 @@ from made_models import PIECE_SIZES
 
 from qanet import cli
 from qanet.config import load_preset
-from qanet.datasets.training_data import load_packed, read_training_data, save_packed
+from qanet.datasets.training_data import load_packed, save_packed
+from qanet.datasets.training_files import read_training_data
 from qanet.errors import UserError
 from qanet.models.bert import LIMITS, MARKS, BERTConfig
 from qanet.models.pretrained import read_tensors

@@ -8,7 +8,7 @@ from tiny_runs import eagerly
 
 from qanet import cli
 from qanet.config import load_preset
-from qanet.datasets.training_data import check_files, read_training_data
+from qanet.datasets.training_files import check_files, read_training_data
 from qanet.errors import UserError
 from qanet.frozen import FrozenBERT
 from qanet.reader import Reader

@@ -231,7 +231,7 @@ runpy.run_path("train.py", run_name="__main__")
 @pytest.fixture(scope="session")
 def training_data(tiny_config, tiny_files, tmp_path_factory):
     """What `tiny_config` trains on."""
-    from qanet.datasets.training_data import read_training_data
+    from qanet.datasets.training_files import read_training_data
 
     return read_training_data(tiny_config, tmp_path_factory.mktemp("cache"))
 

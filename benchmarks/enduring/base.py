@@ -79,7 +79,8 @@ def _make_readers() -> None:
     import keras
 
     from qanet.checksums import write_checksums
-    from qanet.datasets.training_data import read_training_data, save_packed
+    from qanet.datasets.training_data import save_packed
+    from qanet.datasets.training_files import read_training_data
     from qanet.ensemble import load_readers
     from qanet.export.portable import export_onnx
     from qanet.run import Run, TrainedModel, build_run_model

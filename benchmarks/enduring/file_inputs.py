@@ -108,7 +108,7 @@ def packed_data_sets(base: Path, scratch: Path) -> Iterator[Attempt]:
     from qanet.datasets.batches import BatchMaker, training_batches
     from qanet.datasets.features import build_features
     from qanet.datasets.plans import plan_training
-    from qanet.datasets.training_data import read_training_data
+    from qanet.datasets.training_files import read_training_data
     from qanet.datasets.windows import training_windows
 
     good = (base / "packed.npz").read_bytes()

@@ -26,11 +26,8 @@ def add_parser(commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    from qanet.datasets.training_data import (
-        check_files,
-        read_training_data,
-        save_packed,
-    )
+    from qanet.datasets.training_data import save_packed
+    from qanet.datasets.training_files import check_files, read_training_data
     from qanet.files import cache_directory
     from qanet.models.registry import contextual_of
 

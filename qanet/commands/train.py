@@ -70,7 +70,7 @@ def add_parser(commands, prog: str | None = None) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Trains, evaluates, and shows some answers."""
-    from qanet.datasets.training_data import check_files
+    from qanet.datasets.training_files import check_files
 
     if options.resume:
         run, config = _run_to_resume(options)

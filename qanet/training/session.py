@@ -6,7 +6,8 @@ from functools import partial
 from qanet.config import ORIGINAL, Config
 from qanet.console import log
 from qanet.datasets.squad import Example
-from qanet.datasets.training_data import TrainingData, read_training_data
+from qanet.datasets.training_data import TrainingData
+from qanet.datasets.training_files import read_training_data
 from qanet.decoding import Answer
 from qanet.evaluation.evaluator import evaluate
 from qanet.files import cache_directory

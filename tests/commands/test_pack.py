@@ -3,7 +3,7 @@
 import pytest
 
 from qanet import cli
-from qanet.datasets import training_data
+from qanet.datasets import training_files
 from qanet.datasets.training_data import load_packed
 
 
@@ -28,7 +28,7 @@ def test_the_words_of_the_data_are_kept_unless_told_otherwise(
 def test_what_could_not_be_written_is_not_begun(
     refused, tiny_files, monkeypatch, tmp_path, place
 ):
-    monkeypatch.setattr(training_data, "read_training_data", None)
+    monkeypatch.setattr(training_files, "read_training_data", None)
     (tmp_path / "file").touch()
     arguments = ["--train", tiny_files.train, "--dev", tiny_files.dev]
     line = refused(cli.main, "pack", *arguments, "--output", tmp_path / place)

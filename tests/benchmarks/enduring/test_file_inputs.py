@@ -70,7 +70,7 @@ def test_what_ends_as_it_should_is_not_told(tried, name):
         ("data_files", "qanet.datasets.sources.read_squad"),
         ("data_files", "qanet.evaluation.metrics.score"),
         ("vectors_files", "qanet.text.vectors.read_vectors"),
-        ("packed_data_sets", "qanet.datasets.training_data.load_packed"),
+        ("packed_data_sets", "qanet.datasets.training_files.load_packed"),
         ("run_directories", "qanet.run.Run.load_vocabulary"),
         ("question_files", "qanet.question_file.read_rows"),
     ],
@@ -111,7 +111,7 @@ def test_a_refusal_of_several_lines_is_noticed(tried, monkeypatch, name):
     def refuse(*arguments, **options):
         raise UserError("it\nis wrong")
 
-    monkeypatch.setattr("qanet.datasets.training_data.load_packed", refuse)
+    monkeypatch.setattr("qanet.datasets.training_files.load_packed", refuse)
     monkeypatch.setattr(Run, "load_vocabulary", refuse)
     assert any("not one line" in (said or "") for said in tried(name, 10))
 

@@ -1,0 +1,278 @@
+"""Reads what a configuration names: SQuAD files and vectors, or a packed data set."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from qanet.config import ORIGINAL, Config, TrainingConfig
+from qanet.console import log
+from qanet.datasets.batches import read_contextual
+from qanet.datasets.features import (
+    Features,
+    cached_features,
+    join_features,
+)
+from qanet.datasets.soft_targets import (
+    TeacherTargets,
+    aligned,
+    load_targets,
+)
+from qanet.datasets.sources import is_name, load_examples
+from qanet.datasets.squad import Example
+from qanet.datasets.training_data import TrainingData, load_packed
+from qanet.errors import UserError, reading_text
+from qanet.frozen import open_encoder
+from qanet.models.pretrained import check_sizes
+from qanet.models.registry import MODELS, contextual_of
+from qanet.text.encoders import TextEncoder
+from qanet.text.pieces import WordPieces
+from qanet.text.tokenizer import words_of
+from qanet.text.vectors import (
+    WordVectors,
+    join_vectors,
+    load_vectors,
+)
+from qanet.text.vocabulary import Vocabulary
+
+
+def check_files(config: Config, resume: bool = False) -> None:
+    """Refuses files that cannot be opened, before anything else is waited for.
+
+    Args:
+        config: the configuration.
+        resume: whether a run goes on, which has what it began with.
+
+    Raises:
+        UserError: one of them is missing, or is nothing for this reader.
+    """
+    data, vectors = config.data, config.vocabulary.vectors
+    if vectors and not resume and MODELS[config.model.name].text == "pieces":
+        raise UserError(
+            f"{vectors[0]}: {config.model.name} reads word pieces, which have no word "
+            "vectors; leave --vectors out"
+        )
+    names = [data.train, data.dev, *data.augmented.values()]
+    files = [name for name in names if not is_name(name)]
+    if not resume and not config.training.start_from:
+        files += vectors
+    files += [config.training.teacher] if config.training.teacher else []
+    for file in [data.packed] if data.packed else files:
+        with reading_text(file), open(file, "rb"):
+            pass
+    if resume:
+        return
+    model = config.model
+    if MODELS[model.name].load_pretrained and model.pretrained:
+        check_sizes(model)
+    if contextual_of(model):
+        open_encoder(Path(model.contextual), model.contextual_layers)
+
+
+def read_training_data(
+    config: Config, cache: Path, vocabulary: TextEncoder | None = None
+) -> TrainingData:
+    """Reads what the configuration names.
+
+    Args:
+        config: the configuration.
+        cache: directory for tokens and vectors, which a second start finds there, such
+            as `qanet.files.cache_directory()`.
+        vocabulary: that of a run which goes on; by default the one that belongs to
+            the data.
+
+    Raises:
+        UserError: a file cannot be read, or something is wrong in it.
+    """
+    if config.data.packed:
+        data = _read_packed(config, vocabulary)
+    else:
+        data = _read_files(config, cache, vocabulary)
+    if not data.teacher:
+        _check_untaught(config.training)
+    return data
+
+
+def _check_untaught(training: TrainingConfig) -> None:
+    """Refuses settings that say how to learn from a teacher where there is none."""
+    usual = TrainingConfig()
+    for name, unused in (
+        ("teacher_share", (usual.teacher_share, 0.0)),
+        ("temperature", (usual.temperature,)),
+    ):
+        value = getattr(training, name)
+        if value not in unused:
+            raise UserError(
+                f"training.{name}={value}: there is no teacher; name its soft targets "
+                "with training.teacher, or pack them with the data set"
+            )
+
+
+def _read_packed(config: Config, vocabulary: TextEncoder | None) -> TrainingData:
+    """What a packed data set holds, where that goes with the settings."""
+    if contextual_of(config.model):
+        raise UserError(
+            f"{config.data.packed}: a packed data set has no texts, which "
+            "model.contextual reads; train with --train and --dev"
+        )
+    data = load_packed(config.data.packed, MODELS[config.model.name].text)
+    for name in config.data.mix.keys() - data.sources.keys():
+        raise UserError(
+            f"{config.data.packed}: has no training set {name!r}, which data.mix "
+            f"names; it has {', '.join(data.sources)}"
+        )
+    for name in data.sources.keys() - config.data.mix.keys():
+        log.warning(
+            f"{config.data.packed}: its training set {name!r} takes no part; to draw "
+            "from it, give it a weight in data.mix"
+        )
+    if config.training.teacher:
+        raise UserError(
+            f"training.teacher: {config.data.packed} brings its own soft targets "
+            "or none; leave this out, or pack it anew with --set "
+            "training.teacher=FILE"
+        )
+    if data.teacher and data.teacher.none_first != config.data.no_answer:
+        raise UserError(
+            f"{config.data.packed}: its soft targets are of another data.no_answer "
+            f"than {config.data.no_answer}; pack it anew with this setting"
+        )
+    if vocabulary and vocabulary.key != data.vocabulary.key:
+        raise UserError(
+            f"{config.data.packed}: is split into other word pieces than those of "
+            "the run that goes on; train with --train and --dev"
+        )
+    pretrained = MODELS[config.model.name].load_pretrained and config.model.pretrained
+    if pretrained and not vocabulary:
+        pieces = WordPieces.load(Path(pretrained))
+        if pieces.key != data.vocabulary.key:
+            raise UserError(
+                f"{config.data.packed}: is split into other word pieces than those of "
+                f"model.pretrained={pretrained}; pack it anew with this setting"
+            )
+    return replace(data, vocabulary=vocabulary or data.vocabulary)
+
+
+def _read_files(
+    config: Config, cache: Path, vocabulary: TextEncoder | None
+) -> TrainingData:
+    """What the configured files hold."""
+    counts, examples, features = {}, {}, {}
+    files = {"train": config.data.train, **config.data.augmented}
+    for name, file in {**files, "dev": config.data.dev}.items():
+        squad = load_examples(file, "dev" if name == "dev" else "train")
+        examples[name], counts[name] = squad.examples, squad.counts
+    if vocabulary is None and MODELS[config.model.name].text == "pieces":
+        vocabulary = make_pieces(config, [examples[name] for name in files])
+    split, key = (vocabulary.tokens, vocabulary.key) if vocabulary else (words_of, "")
+    for name in examples:
+        features[name], _ = cached_features(examples[name], cache, split, key)
+        counts[name] = counts[name] | {"answers_snapped": features[name].snapped}
+    sources = {name: len(features[name]) for name in files}
+    sources = {ORIGINAL: sources.pop("train"), **sources}
+    train, dev = join_features([features[name] for name in files]), features["dev"]
+    trained_on = [example for name in files for example in examples[name]]
+    if vocabulary is None:
+        vocabulary = build_vocabulary(config, train, dev, cache)
+    if contextual_of(config.model):
+        # That of a run which goes on is a copy of the configured one.
+        directory = Path(config.model.contextual)
+        encoder = vocabulary.contextual or open_encoder(
+            directory, config.model.contextual_layers
+        )
+        encoder.cache = cache
+        vocabulary = replace(vocabulary, contextual=encoder)
+    return TrainingData(
+        train,
+        sources,
+        examples["dev"],
+        dev,
+        vocabulary,
+        counts,
+        teacher=read_teacher(config, trained_on, train, sources[ORIGINAL]),
+        contextual=read_contextual(trained_on, train, vocabulary),
+    )
+
+
+def read_teacher(
+    config: Config, examples: Sequence[Example], features: Features, originals: int
+) -> TeacherTargets | None:
+    """What the configured teacher says of the training sets; `None` without one.
+
+    Args:
+        config: names the teacher.
+        examples: the original training set, and after it augmented ones.
+        features: their tokens.
+        originals: how many examples are of the original set.
+
+    Raises:
+        UserError: the file cannot be read, or is of other data.
+    """
+    file = config.training.teacher
+    if not file:
+        return None
+    names = (file, config.data.train)
+    targets = load_targets(file)
+    none_first = config.data.no_answer
+    return aligned(targets, examples, features, none_first, originals, names)
+
+
+def make_pieces(config: Config, sets: Sequence[Sequence[Example]]) -> WordPieces:
+    """The word pieces of the pretrained model, or else those of the training sets.
+
+    Raises:
+        UserError: the model's file cannot be read, or is none.
+    """
+    if config.model.pretrained:
+        return WordPieces.load(Path(config.model.pretrained))
+    # Each context once, in order.
+    texts = dict.fromkeys(example.context for examples in sets for example in examples)
+    questions = [example.question for examples in sets for example in examples]
+    return WordPieces.train([*texts, *questions], config.vocabulary.pieces)
+
+
+def build_vocabulary(
+    config: Config, train: Features, dev: Features, cache: Path
+) -> Vocabulary:
+    """The words of the vectors files that matter, or else the frequent ones of train.
+
+    Vectors are kept for the words of dev too, since they are given and not learned;
+    everything that is learned comes from train.
+
+    Raises:
+        UserError: a file cannot be read, is damaged, or has none of the words.
+    """
+    settings = config.vocabulary
+    vectors = None
+    if settings.vectors:
+        words = set(train.words[1:]) | set(dev.words[1:])
+        vectors = join_vectors(
+            [
+                _load_useful_vectors(path, words, settings.extra_vectors, cache)
+                for path in settings.vectors
+            ]
+        )
+    texts = np.concatenate([train.context_words, train.question_words])
+    return Vocabulary.build(_count_words(train, texts), vectors, settings)
+
+
+def _load_useful_vectors(
+    path: str, words: set[str], extra: int, cache: Path
+) -> WordVectors:
+    vectors = load_vectors(path, words, extra, cache)
+    if words.isdisjoint(vectors.words) and {word.lower() for word in words}.isdisjoint(
+        vectors.words
+    ):
+        raise UserError(
+            f"{path}: has none of the data's {len(words):,} words; give vectors of the "
+            "data's language"
+        )
+    return vectors
+
+
+def _count_words(features: Features, numbers: np.ndarray) -> Counter[str]:
+    """How often each word of the features occurs among these numbers of words."""
+    counts = np.bincount(numbers, minlength=len(features.words)).tolist()
+    return Counter(dict(zip(features.words[1:], counts[1:], strict=True)))
