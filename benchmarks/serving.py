@@ -109,8 +109,9 @@ def load(
     for thread in threads:
         thread.join()
     elapsed = time.perf_counter() - begin
-    # Where all are refused there are none.
-    p50, p95, p99 = np.quantile(milliseconds or [np.nan], [0.5, 0.95, 0.99])
+    if not milliseconds:
+        raise SystemExit("the server answered nothing")
+    p50, p95, p99 = np.quantile(milliseconds, [0.5, 0.95, 0.99])
     return {
         "clients": clients,
         "requests_per_second": round(len(milliseconds) / elapsed, 1),

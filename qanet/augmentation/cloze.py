@@ -51,7 +51,7 @@ def most_frequent_share(questions: Iterable[Cloze]) -> float:
     """
     right = []
     for question in questions:
-        words = tokenize(question.example.context)
+        words = [word for word, _, _ in _whole_words(question.example.context)]
         candidates = set(question.candidates)
         counts = Counter(word for word in words if word in candidates)
         # Counter keeps the order of first appearance, and `max` takes the first.
@@ -85,7 +85,8 @@ def make_cloze(examples: Iterable[Example], seed: int) -> list[Cloze]:
         candidates = _names(context, sentences)
         for place, (start, end) in enumerate(sentences):
             sentence, rest = context[start:end], _without(context, start, end)
-            elsewhere = {word for word, _, _ in _whole_words(rest)} & candidates
+            places = _first_places(rest)
+            elsewhere = places.keys() & candidates
             here = {word for word, _, _ in _whole_words(sentence)}
             # Sorted, or the draw would depend on the order of a set.
             fitting = sorted(elsewhere & here)
@@ -96,7 +97,7 @@ def make_cloze(examples: Iterable[Example], seed: int) -> list[Cloze]:
                 id=f"cloze-{number}-{place}",
                 question=_replaced(sentence, word, GAP),
                 context=rest,
-                answers=(_first(rest, word),),
+                answers=(Span(word, places[word]),),
                 title=title,
             )
             questions.append(Cloze(example, tuple(sorted(elsewhere))))
@@ -178,9 +179,11 @@ def _example(
 ) -> Example | None:
     """A question that was read; `None` where the answer is no word of the context."""
     answer = answer.strip()
-    if answer not in {word for word, _, _ in _whole_words(context)}:
+    places = _first_places(context)
+    if answer not in places:
         return None
-    return Example(identifier, question.strip(), context, (_first(context, answer),))
+    answers = (Span(answer, places[answer]),)
+    return Example(identifier, question.strip(), context, answers)
 
 
 def _kept(questions: list[Cloze], read: int, where: object) -> list[Cloze]:
@@ -232,7 +235,13 @@ def _replaced(text: str, word: str, other: str) -> str:
     return text
 
 
-def _first(text: str, word: str) -> Span:
-    """Where a whole word stands first."""
-    place = next(start for here, start, _ in _whole_words(text) if here == word)
-    return Span(word, place)
+def _first_places(text: str) -> dict[str, int]:
+    """Where each word stands first; left out where that is a part of a number.
+
+    A reader of words could not tell the 3 after a 3.5 from that within it.
+    """
+    places: dict[str, int | None] = {}
+    for start, end in token_spans(text):
+        place = None if splits_number(text, start, end) else start
+        places.setdefault(text[start:end], place)
+    return {word: place for word, place in places.items() if place is not None}

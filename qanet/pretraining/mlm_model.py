@@ -73,7 +73,8 @@ class PiecePredictor(keras.layers.Layer):
         # A product, whose gradient is one too.
         chosen = ops.one_hot(places, ops.shape(x)[1], dtype=x.dtype)
         x = self.norm(self.transform(ops.matmul(chosen, x)))
-        table = ops.transpose(self.embedding.piece_table)
+        # In single precision there, for look-ups.
+        table = ops.cast(ops.transpose(self.embedding.piece_table), x.dtype)
         return ops.cast(ops.matmul(x, table) + self.bias, "float32")
 
     def compute_output_shape(self, x_shape, places_shape):

@@ -16,6 +16,7 @@ TIMEOUT_SECONDS = 600
 SEPARATOR = "\n\n"
 # Zero-width non-joiner and joiner.
 JOINERS = "\u200c\u200d"
+ZERO_WIDTH_SPACE = "\u200b"
 
 
 class ApertiumTranslator:
@@ -71,8 +72,8 @@ class ApertiumTranslator:
 def one_line(text: str) -> str:
     """The text with one blank wherever white space or something unprintable stands.
 
-    Marks of format, such as soft hyphens, are left out; those that join letters or
-    keep them apart are part of a word and stay.
+    Marks of format, such as soft hyphens, are left out, but for those that part words
+    and those that join letters or keep them apart, which are a part of a word.
     """
     return " ".join("".join(map(_on_a_line, text)).split())
 
@@ -80,7 +81,8 @@ def one_line(text: str) -> str:
 def _on_a_line(character: str) -> str:
     if character.isprintable() or character in JOINERS:
         return character
-    return "" if unicodedata.category(character) == "Cf" else " "
+    is_format = unicodedata.category(character) == "Cf"
+    return "" if is_format and character != ZERO_WIDTH_SPACE else " "
 
 
 def _run(*arguments: str, text: str) -> str:

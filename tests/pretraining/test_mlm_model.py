@@ -59,6 +59,14 @@ def test_heads_against_numpy(model, inputs, reference):
     assert {array.dtype for array in found.values()} == {np.dtype("float32")}
 
 
+def test_the_largest_product_is_in_half_precision(mixed_bfloat16, inputs):
+    """That with all pieces; its numbers have no more bits than bfloat16 has."""
+    model = build_pretraining_model(CONFIG, PieceSizes(PIECES, 2, 3))
+    hidden = called(model, inputs)["hidden"]
+    assert hidden.dtype == "float32"
+    assert not (hidden.view("uint32") & 0xFFFF).any()
+
+
 def test_padding_changes_nothing(model, inputs):
     found = called(model, inputs)
     short = {name: array[1:] for name, array in inputs.items()}

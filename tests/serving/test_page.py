@@ -310,6 +310,7 @@ REFUSALS = [
     (refused(429), "busy"),
     (refused(503), "busy"),
     (refused(500), "failed"),
+    (refused(502), "does not answer"),
     ({}, "does not answer"),
 ]
 

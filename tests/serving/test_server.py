@@ -442,9 +442,12 @@ def test_counting_what_is_asked_takes_of_the_same_time():
 
     reader.vocabulary = SimpleNamespace(count=count, unit="words")
     with TestClient(app_of(reader, limits=replace(LIMITS, seconds=0.05))) as client:
+        waking = threading.Timer(10, go_on.set)
+        waking.start()
         late = client.post("/v1/answer", json=ASKED)
-        check_error(late, 503, "overloaded", "0.05 seconds")
         go_on.set()
+        waking.cancel()
+        check_error(late, 503, "overloaded", "0.05 seconds")
 
 
 def test_a_failure_tells_the_client_nothing_of_the_inside(caplog):

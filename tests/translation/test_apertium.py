@@ -147,7 +147,7 @@ if sys.argv[1] != "-l":
     ("text", "line"),
     [
         ("co\u00adoperate", "cooperate"),
-        ("\ufeffin \u200eorder\u200b", "in order"),
+        ("\ufeffin \u200eorder\u200bnow\u200b", "in order now"),
         # Of Persian and of emoji they are a part.
         ("می\u200cخواهم", "می\u200cخواهم"),
         ("👩\u200d🚀", "👩\u200d🚀"),

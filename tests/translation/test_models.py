@@ -117,8 +117,7 @@ def test_dropout_acts_wherever_it_should(model, inputs, monkeypatch):
 
     monkeypatch.setattr(Dropout, "call", call)
     model(inputs, training=True)
-    (count,) = (n for name, n in DROPOUTS.items() if type(model).__name__ == name)
-    assert acted == [(True, 0.2)] * count
+    assert acted == [(True, 0.2)] * DROPOUTS[type(model).__name__]
 
 
 def test_vectors_are_scaled_by_the_root_of_their_width(fixed_seed):

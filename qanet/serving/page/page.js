@@ -36,7 +36,10 @@ async function request(path, body) {
 
 // What the API says to programs, in words of this page.
 function inWords({ status, message }) {
-  if (!status) return "The server does not answer; is it still running?";
+  // Bad gateway and timeout: what a proxy says of a server that does not answer it.
+  if (!status || status === 502 || status === 504) {
+    return "The server does not answer; is it still running?";
+  }
   if (status === 429 || status === 503) return "The server is busy; ask again in a moment.";
   const field = status === 422 ? message.split(":")[0] : "";
   if (field === "questions.0") return "The question has no words, or too many.";
@@ -208,7 +211,8 @@ async function ask() {
     explain = show(asked, answers[0]);
     explain("Why the reader answers so is being looked up …");
     // For those who hear the page: nothing else says that answers are there.
-    say(answers[0].length === 1 ? "1 answer" : `${answers[0].length} answers`);
+    const count = answers[0].filter(({ text }) => text).length;
+    say(count === 1 ? "1 answer" : count ? `${count} answers` : "No answer");
   } catch (error) {
     if (mine !== latest) return;
     clear();
