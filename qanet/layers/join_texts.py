@@ -14,8 +14,8 @@ class JoinTexts(keras.layers.Layer):
     same as without it, for positions count real pieces alone.
 
     Args:
-        cls: number of the piece [CLS].
-        sep: number of the piece [SEP].
+        cls_id: number of the piece [CLS].
+        sep_id: number of the piece [SEP].
 
     Input: integers `(batch, question length)` and `(batch, context length)`, 0 at
     padding.
@@ -24,15 +24,16 @@ class JoinTexts(keras.layers.Layer):
     pieces are real, boolean.
     """
 
-    def __init__(self, cls, sep, **kwargs):
+    def __init__(self, cls_id, sep_id, **kwargs):
         super().__init__(**kwargs)
-        self.cls = cls
-        self.sep = sep
+        self.cls_id = cls_id
+        self.sep_id = sep_id
 
     def call(self, question, context):
         rows = (ops.shape(question)[0], 1)
         cls, sep = (
-            ops.full(rows, number, dtype="int32") for number in (self.cls, self.sep)
+            ops.full(rows, number, dtype="int32")
+            for number in (self.cls_id, self.sep_id)
         )
         pieces = ops.concatenate([cls, question, sep, context, sep], axis=1)
         real = ops.not_equal(pieces, PADDING)
@@ -57,6 +58,6 @@ class JoinTexts(keras.layers.Layer):
     def get_config(self):
         return {
             **super().get_config(),
-            "cls": self.cls,
-            "sep": self.sep,
+            "cls_id": self.cls_id,
+            "sep_id": self.sep_id,
         }

@@ -43,7 +43,9 @@ def exported(request, doubting_model):
     if request.param == "qanet":
         return doubting_model
     settings = MODELS[request.param].settings(units=5, width=8)
-    config = doubting_model.config.model_copy(update={"model": settings})
+    config = doubting_model.config
+    data = config.data.model_copy(update={"answer_limit": 1})
+    config = config.model_copy(update={"model": settings, "data": data})
     model = build_run_model(config, doubting_model.vocabulary)
     return TrainedModel(model, doubting_model.vocabulary, config)
 

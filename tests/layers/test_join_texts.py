@@ -32,4 +32,4 @@ def test_shapes_and_round_trip():
     )
     assert [tensor.shape for tensor in spec] == [(3, 8)] * 4
     again = JoinTexts.from_config(layer.get_config())
-    assert (again.cls, again.sep) == (2, 3)
+    assert (again.cls_id, again.sep_id) == (2, 3)
