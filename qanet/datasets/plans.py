@@ -210,8 +210,10 @@ def plan_reading_any_shape(
         fitting = int(np.searchsorted(lengths, alike * lengths[0], side="right"))
         first = order[: min(fitting, batch_size)]
         # What a batch of the first item holds, of the first two, and so on.
+        longest = np.maximum.accumulate(question_lengths[first])
+        # An empty text is padded to one token.
         pairs = np.arange(1, len(first) + 1) * _pairs(
-            windows.lengths[first], np.maximum.accumulate(question_lengths[first])
+            np.maximum(windows.lengths[first], 1), np.maximum(longest, 1)
         )
         rows = max(1, int(np.searchsorted(pairs, READING_PAIRS, side="right")))
         items, order = order[:rows], order[rows:]

@@ -3,6 +3,7 @@
 import itertools
 from collections import Counter
 
+import hypothesis
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from made_examples import data_config, example, planned, windows_of
 
 from qanet.config import ORIGINAL
+from qanet.datasets import plans
 from qanet.datasets.features import build_features
 from qanet.datasets.plans import (
     NO_ITEM,
@@ -321,6 +323,7 @@ def test_shapes_that_fill_no_batch_are_joined():
     st.integers(1, 9),
     st.sampled_from([1.0, 1.25]),
 )
+@hypothesis.example([(0, WINDOW), (0, 1)], 2, 1.0)
 def test_any_shape_reads_every_item_once_with_others_of_its_length(
     sizes, batch_size, alike
 ):
@@ -377,9 +380,12 @@ def test_a_set_without_items_of_a_packed_data_set_is_named_by_its_file():
         plan_training(windows_of(), {ORIGINAL: 0}, config, 1, 1, 0)
 
 
-def test_a_batch_may_have_just_as_many_pairs_as_there_may_be():
-    plan = plan_reading_any_shape(windows_of(1000, 1000), np.array([0, 0]), 9)
-    assert [batch.items.tolist() for batch in plan] == [[0, 1]]
+def test_a_batch_may_have_just_as_many_pairs_as_there_may_be(monkeypatch):
+    # Of two and one token seven.
+    for most, expected in ((14, [[0, 1]]), (13, [[0], [1]])):
+        monkeypatch.setattr(plans, "READING_PAIRS", most)
+        plan = plan_reading_any_shape(windows_of(2, 2), np.array([1, 1]), 9)
+        assert [batch.items.tolist() for batch in plan] == expected
 
 
 def test_windows_that_are_read_together_are_about_equally_long():
