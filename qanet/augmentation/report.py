@@ -22,7 +22,7 @@ def summary(result: Augmented) -> list[str]:
         if name.startswith("sentences_kept_")
     }
     reasons = ", ".join(f"{name} {count:,}" for name, count in unusable.items())
-    without = f", {counts['answers_none']:,} without an answer"
+    none = counts["answers_none"]
     return [
         f"{counts['contexts']:,} contexts, {counts['sentences']:,} sentences",
         f"{counts['sentences_unchanged']:,} sentences came back unchanged, "
@@ -32,7 +32,7 @@ def summary(result: Augmented) -> list[str]:
         f"{counts['answers_exact']:,} answers found word for word "
         f"({result.exact_share:.1%}), {counts['answers_close']:,} by likeness, "
         f"{counts['answers_dropped']:,} not found and dropped"
-        f"{without if counts['answers_none'] else ''}",
+        + (f", {none:,} without an answer" if none else ""),
     ]
 
 
