@@ -47,6 +47,9 @@ class LearningRate(keras.optimizers.schedules.LearningRateSchedule):
             rate = rate * ops.clip(falling, 0.0, 1.0)
         return rate
 
+    def get_config(self):
+        return {"config": self.config.model_dump()}
+
 
 def make_optimizer(config: LearningConfig) -> keras.optimizers.Optimizer:
     """The optimizer that `training.optimizer` names, with its rate and constants.
