@@ -123,3 +123,8 @@ def test_parameter_count_of_the_reader_of_spans():
     pointers = 2 * (aware + 14 + 1)
     expected = WORD + lstm(10) + attention + lstm(aware) + lstm(14) + pointers
     assert trained_numbers(model) == expected
+
+
+def test_the_cloze_reader_tells_start_and_end_alike():
+    model = build_cloze(ClozeConfig(**SETTINGS), SIZES)
+    assert model.get_layer("end_logits").input is model.output["start_logits"]

@@ -123,3 +123,8 @@ def test_no_rate_is_below_zero():
     for decay in ("trapezoid", "linear", "cosine"):
         settings = {"warmup_steps": 2, "steps": 8, "decay": decay}
         assert rates(12, **settings)[8:] == [0.0] * 4, decay
+
+
+def test_the_schedule_is_stored_with_its_settings():
+    config = TrainingConfig(warmup_steps=7)
+    assert LearningRate(config).get_config() == {"config": config.model_dump()}
