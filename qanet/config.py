@@ -163,7 +163,7 @@ class TrainingConfig(LearningConfig):
             `python -m qanet teach` made of the same `data.train`.
         teacher_share: the teacher's share of the loss.
         temperature: what the logits of teacher and student are divided by where they
-            are compared; above 1 the teacher's second thoughts count more.
+            are compared; above 1 the less probable places count more.
         evaluation_questions: questions of dev, evenly spread, that the evaluations
             in training read; 0 reads all. The final evaluation always reads all.
         evaluation_batch_size: questions in a batch of evaluation.

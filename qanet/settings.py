@@ -1,4 +1,4 @@
-"""Sections of settings: typed, named in every mistake, changed by `key=value`.
+"""Sections of settings: typed, named in error messages, changed by `key=value`.
 
 Unknown keys, wrong types and impossible values are refused.
 """

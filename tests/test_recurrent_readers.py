@@ -1,12 +1,15 @@
 """BiDAF, SLQA and attention-over-attention, from files to answers."""
 
 import csv
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from tiny_runs import eagerly
 
 from qanet.config import load_preset
+from qanet.models.limits import ReadingLimits
+from qanet.models.registry import MODELS
 from qanet.reader import Reader
 from qanet.run import Run
 from qanet.serving.explanation import Explainer
@@ -17,19 +20,28 @@ TINY = """
     vocabulary.word_width=4 vocabulary.word_min_count=1
     vocabulary.character_min_count=1 vocabulary.characters_per_word=4
     model.width=4 model.units=3 model.character_width=4 model.character_filters=3
-    training.steps=4 training.batch_size=4 training.learning_rate=0.01
-    training.warmup_steps=2 training.evaluate_every=2 training.evaluation_questions=4
+    training.steps=2 training.batch_size=4 training.learning_rate=0.01
+    training.warmup_steps=1 training.evaluate_every=1 training.evaluation_questions=4
     training.evaluation_batch_size=4
 """.split()
 QUESTION, CONTEXT = "Where does Zoë7 live?", "Zoë7 lives in São Paulo, Bo’7 in Rome."
-LONG = CONTEXT * 200
+LONG = CONTEXT * 12
 PAIRS = [(QUESTION, CONTEXT), (QUESTION, LONG)]
 
 
 @pytest.fixture(scope="module", params=["bidaf", "slqa", "aoa"])
 def config(request, tiny_files):
+    """Its reader reads long contexts in several windows."""
+    name = request.param
+    limits = ReadingLimits(window=40, stride=20)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setitem(MODELS, name, replace(MODELS[name], limits=limits))
+        yield configured(name, tiny_files)
+
+
+def configured(name, tiny_files):
     files = [f"data.train={tiny_files.train}", f"data.dev={tiny_files.dev}"]
-    return load_preset(request.param, [*TINY, *files])
+    return load_preset(name, [*TINY, *files])
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +134,7 @@ def test_the_server_answers_and_its_page_is_told_why(trained, answers):
     assert np.sum(told["attention"]) > 0
 
 
+@pytest.mark.parametrize("config", ["bidaf"], indirect=True)
 def test_two_devices_train_like_one(run, config, tmp_path, uncompiled):
     two = config.distribution.model_copy(update={"strategy": "mirrored"})
     other = Run(tmp_path / "two")

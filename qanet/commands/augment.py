@@ -42,16 +42,18 @@ def add_parser(commands) -> None:
             f"--{way}",
             required=True,
             metavar="TRANSLATOR",
-            help=f"translates {'there' if way == 'forward' else 'back'}, for example "
-            f"apertium:{example}",
+            help=f"translates {'there' if way == 'forward' else 'back'}: "
+            f"apertium:PAIR, such as apertium:{example}, nmt:DIR, "
+            "nmt-sample:TEMPERATURE:DIR, ctranslate2:DIR or "
+            "ctranslate2:DIR:SOURCE:TARGET",
         )
     parser.add_argument(
         "--candidates",
         type=partial(positive, most=100),
         default=5,
         metavar="K",
-        help="translations of a sentence that one is drawn from, in either direction, "
-        "where the translator knows so many (default: %(default)s)",
+        help="how many translations of a sentence one is drawn from, in each "
+        "direction, if the translator gives so many (default: %(default)s)",
     )
     parser.add_argument(
         "--seed", type=int, default=42, metavar="N", help="fixes the draws"

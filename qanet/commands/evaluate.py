@@ -52,11 +52,11 @@ def add_parser(commands, prog: str | None = None) -> None:
         "--output",
         type=Path,
         metavar="DIR",
-        help="where predictions.json, nbest.json, metrics.json and, for readers that "
-        "know it, the probabilities of no answer, na_prob.json, go (default: "
-        "evaluation/DATA in the run directory, or without --model in the working "
-        "directory, with the name of the data); of several readers it must be given; "
-        "with --predictions, where the report goes (default: beside the predictions)",
+        help="directory for predictions.json, nbest.json, metrics.json and, for "
+        'readers with "no answer", na_prob.json. Default: evaluation/DATA in the run '
+        "directory, without --model in the working directory. Required with several "
+        "readers. With --predictions: directory of the report (default: beside the "
+        "predictions)",
     )
     parser.add_argument(
         "--report",

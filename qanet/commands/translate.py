@@ -72,8 +72,9 @@ def _add_run(actions) -> None:
         "--translator",
         required=True,
         metavar="TRANSLATOR",
-        help="for example nmt:DIR with the directory that translate train made, "
-        "nmt-sample:0.8:DIR to draw at a temperature, apertium:eng-spa",
+        help="nmt:DIR with the directory that translate train made, "
+        "nmt-sample:0.8:DIR to draw at a temperature, apertium:eng-spa, "
+        "ctranslate2:DIR or ctranslate2:DIR:SOURCE:TARGET",
     )
     run.add_argument(
         "--input",

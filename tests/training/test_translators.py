@@ -233,10 +233,10 @@ def test_damaged_and_missing_files_are_named(learned, tmp_path, name):
 
 
 def test_a_training_that_was_stopped_goes_on_bit_for_bit(
-    learned, pairs, tmp_path, monkeypatch, stopped_at_its_second_measurement
+    pairs, tmp_path, monkeypatch, uncompiled, stopped_at_its_second_measurement
 ):
     run = TranslationRun(tmp_path / "run")
-    steps = ("training.steps=20", "training.evaluate_every=10")
+    steps = ("training.steps=4", "training.evaluate_every=2")
     config = configured(pairs, *steps, "model.dropout=0.1")
     # Measuring BLEU would take longer than the training.
     monkeypatch.setattr(translators, "bleu", lambda *_: 0.0)
@@ -254,7 +254,7 @@ def test_a_training_that_was_stopped_goes_on_bit_for_bit(
         assert rows[0] == rows[1]
 
 
-def test_devices_train_like_one(pairs, tmp_path, monkeypatch):
+def test_devices_train_like_one(pairs, tmp_path, monkeypatch, uncompiled):
     """Two of them, whose batches are those of one that holds as many pairs."""
     monkeypatch.setattr(translators, "bleu", lambda *_: 0.0)
     steps = ("training.steps=4", "training.evaluate_every=2")
@@ -293,7 +293,7 @@ def test_a_damaged_checkpoint_is_named(learned, pairs, tmp_path):
         train_translator(copy.load_config(), copy, resume=True)
 
 
-def test_a_loss_that_is_no_number_stops_the_training(pairs, tmp_path):
+def test_a_loss_that_is_no_number_stops_the_training(pairs, tmp_path, uncompiled):
     run = TranslationRun(tmp_path / "run")
     config = configured(pairs, "training.learning_rate=1e30", "training.steps=5")
     with pytest.raises(UserError, match=r"lower training\.learning_rate"):
