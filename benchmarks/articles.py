@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from qanet.datasets.features import build_features
-from qanet.datasets.squad import Example, Span, read_squad
+from qanet.datasets.squad import Example, Span, read_json, read_squad
 from qanet.evaluation.evaluator import evaluate
 from qanet.files import write_text
 from qanet.reader import Reader
@@ -39,7 +39,7 @@ def on_articles(path: Path, questions: int, seed: int) -> list[Example]:
     by_id = {example.id: example for example in read_squad(path).examples}
     draw = np.random.default_rng(seed)
     found = []
-    for article in json.loads(path.read_text("utf-8"))["data"]:
+    for article in read_json(path)["data"]:
         paragraphs = article["paragraphs"]
         contexts = [paragraph["context"] for paragraph in paragraphs]
         places = [

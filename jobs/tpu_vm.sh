@@ -20,12 +20,13 @@ on_tpu() {
   gcloud compute tpus tpu-vm ssh "$NAME" --zone="$ZONE" --command="$1"
 }
 
+# An hour of a TPU that nobody uses costs as much as one that trains. From here on: what
+# is stopped while it is created may be created all the same.
+trap 'gcloud compute tpus tpu-vm delete "$NAME" --zone="$ZONE" --quiet' EXIT
 if ! gcloud compute tpus tpu-vm describe "$NAME" --zone="$ZONE" >/dev/null 2>&1; then
   gcloud compute tpus tpu-vm create "$NAME" \
     --zone="$ZONE" --accelerator-type="$TYPE" --version="$VERSION"
 fi
-# An hour of a TPU that nobody uses costs as much as one that trains.
-trap 'gcloud compute tpus tpu-vm delete "$NAME" --zone="$ZONE" --quiet' EXIT
 
 tar -czf - qanet train.py evaluate.py constraints.txt | on_tpu "mkdir -p job && tar -xzf - -C job"
 
@@ -43,7 +44,7 @@ mkdir -p runs/qanet
 gcloud storage cp "$BUCKET/squad.npz" .
 # A copy that fails must not look like none: the saved run would be overwritten.
 saved=$(gcloud storage ls --recursive "$BUCKET")
-if [[ $saved == */runs/qanet/config.json* ]]; then
+if grep -qxF "$BUCKET/runs/qanet/config.json" <<<"$saved"; then
   gcloud storage rsync --recursive "$BUCKET/runs/qanet" runs/qanet
 fi
 

@@ -5,7 +5,7 @@ directory; a model's own settings stand in its file of `qanet.models`.
 """
 
 from importlib import resources
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import yaml
 from pydantic import (
@@ -22,6 +22,7 @@ from qanet.models.qanet import QANetConfig
 from qanet.models.registry import MODELS
 from qanet.settings import (
     Count,
+    PlannedSteps,
     PositiveCount,
     Rate,
     Section,
@@ -31,6 +32,12 @@ from qanet.settings import (
     configure,
 )
 from qanet.text.settings import VocabularyConfig
+
+# The share of a training set, beside the others'.
+Weight = Annotated[float, Field(gt=0.0, le=1e6)]
+
+# What `data.json` of a run calls other things.
+TAKEN = {"train", "dev", "digest", "dev_digest"}
 
 # What `data.mix` calls the training set itself.
 ORIGINAL = "original"
@@ -64,7 +71,7 @@ class DataConfig(Section):
     train: str = "squad"
     dev: str = "squad"
     augmented: dict[str, str] = Field({})
-    mix: dict[str, PositiveFloat] = Field({ORIGINAL: 1.0})
+    mix: dict[str, Weight] = Field({ORIGINAL: 1.0})
     packed: str | None = None
     context_limit: Size = 400
     question_limit: Size = 48
@@ -84,8 +91,7 @@ class DataConfig(Section):
 
     @model_validator(mode="after")
     def _check_mix(self) -> Self:
-        # `data.json` of a run calls other things so.
-        for name in self.augmented.keys() & {ORIGINAL, "train", "dev", "digest"}:
+        for name in self.augmented.keys() & {ORIGINAL, *TAKEN}:
             raise ValueError(f"augmented: {name} is something else; take other names")
         if ORIGINAL not in self.mix:
             raise ValueError(f"mix has no weight for {ORIGINAL}")
@@ -171,6 +177,7 @@ class TrainingConfig(LearningConfig):
             float32.
     """
 
+    steps: PlannedSteps = 60_000
     batch_size: Size = 32
     start_from: str | None = None
     teacher: str | None = None

@@ -172,6 +172,9 @@ def _log_total(scores: np.ndarray) -> float:
 def split_no_answer(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Takes apart what a model that knows no answer says.
 
+    Only the sum of a pair of logits counts, and only against other sums: each side is
+    moved so that no answer has the same logit on both, half of what is returned.
+
     Args:
         logits: Start and end logits, `(batch, 2, 1 + length)`, of no answer first.
 
@@ -179,7 +182,9 @@ def split_no_answer(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         Logits of the tokens, `(batch, 2, length)`, and of there being no answer,
         `(batch,)`.
     """
-    return logits[:, :, 1:], logits[:, :, 0].sum(axis=1)
+    none = logits[:, :, :1]
+    moved = logits[:, :, 1:] - none + none.mean(axis=1, keepdims=True)
+    return moved, none[:, :, 0].sum(axis=1)
 
 
 def join_windows(

@@ -8,7 +8,7 @@ import numpy as np
 from qanet.console import log
 from qanet.datasets.features import Features, build_features
 from qanet.datasets.squad import Example
-from qanet.decoding import ContextLogits
+from qanet.decoding import ContextLogits, split_no_answer
 from qanet.errors import UserError
 from qanet.projection import log_totals, probabilities, project
 from qanet.reader import Reader
@@ -84,7 +84,8 @@ class Ensemble(Reader):
         logits = np.log(mean + SMALLEST) + sums[:, None]
         if not self.config.data.no_answer:
             return ContextLogits(logits[:, 1:])
-        return ContextLogits(logits[:, 1:], float(logits[:, 0].sum()))
+        (tokens,), (no_answer,) = split_no_answer(logits[None])
+        return ContextLogits(tokens, float(no_answer))
 
 
 def load_readers(runs: Sequence[str | os.PathLike]) -> Reader:

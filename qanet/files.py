@@ -29,8 +29,11 @@ def write_file(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
     Raises:
         UserError: the disk refuses it.
     """
-    # Not by process number: containers that share a directory have the same ones.
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    # What a link leads to, not the link.
+    path = Path(os.path.realpath(path))
+    # Not by process number: containers that share a directory have the same ones. Of a
+    # long name only the beginning: with what is added it might be too long.
+    temporary = path.with_name(f".{path.name[:40]}.{secrets.token_hex(4)}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:

@@ -24,7 +24,7 @@ from qanet.text.tokenizer import count_tokens
 # longest row in bytes.
 TOGETHER = 256
 BYTES = 2**22
-LONGEST = 2**26
+LONGEST = 2**23
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from qanet.datasets.windows import Windows, reading_windows
 from qanet.decoding import (
     Answer,
     ContextLogits,
+    Spans,
     decide,
     join_windows,
     rank_answers,
@@ -189,7 +190,7 @@ class Reader:
                 passages, whose answers compete.
             top_k: number of answers to each.
             max_answer_tokens: the most tokens an answer may have; by default what the
-                reader was trained with.
+                reader was trained with, at most `limits.answer`.
             progress: label of a progress bar; none by default.
 
         Returns:
@@ -205,22 +206,17 @@ class Reader:
             if not contexts:
                 raise UserError(f"pair {i} has no context; give at least one")
             for passage in contexts:
-                # A context without a word has no answer; nothing asks nothing.
-                is_blank = {
-                    "question": not self.vocabulary.count(question, 0),
-                    "context": not passage.strip(),
-                }
-                for name in is_blank:
-                    if is_blank[name]:
-                        raise UserError(
-                            f"the {name} of pair {i} is blank; give some text"
-                        )
+                if not self.vocabulary.count(question, 0):
+                    raise _blank("question", i)
+                # A context without a word has no answer.
+                if not passage.strip():
+                    raise _blank("context", i)
                 examples.append(Example(str(i), question, passage, ()))
             ends.append(len(examples))
         features = build_features(examples, self.vocabulary.tokens)
         limit = max_answer_tokens or self.config.data.answer_limit
         spans = [
-            spans_of_context(logits, limit, top_k)
+            self._spans(logits, limit, top_k)
             for logits in self.logits(examples, features, progress=progress)
         ]
         return [
@@ -264,11 +260,18 @@ class Reader:
             rank_answers(
                 [examples[i].context],
                 [features.spans_of(i)],
-                [spans_of_context(of_context, limit, top_k)],
+                [self._spans(of_context, limit, top_k)],
                 top_k,
             )
             for i, of_context in zip(chosen, logits, strict=True)
         ]
+
+    def _spans(self, logits: ContextLogits, limit: int, top_k: int) -> Spans:
+        """The best spans of a context."""
+        if self.limits.answer == 1:
+            # Start and end are one logit, that of the word.
+            limit, logits = 1, logits._replace(tokens=logits.tokens / 2)
+        return spans_of_context(logits, limit, top_k)
 
     def logits(
         self,
@@ -377,6 +380,10 @@ class Reader:
                     _check_finite(logits[item])
                 bar.update(len(items))
         return logits, no_answer
+
+
+def _blank(name: str, pair: int) -> UserError:
+    return UserError(f"the {name} of pair {pair} is blank; give some text")
 
 
 class NotFinite(UserError):

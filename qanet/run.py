@@ -105,6 +105,22 @@ class RunDirectory:
             raise UserError(f"{self.directory}: {self.unknown}")
         return load_settings(self.config_path, self.settings)
 
+    def check_free(self) -> None:
+        """Raises `UserError` where a training has begun already.
+
+        Checkpoints without a configuration count: a new training would go on from them.
+        """
+        if self.config_path.exists():
+            raise UserError(
+                f"{self.directory}: already holds a run; continue it with --resume or "
+                "give another --output"
+            )
+        if any(self.checkpoint_directory.glob("*")):
+            raise UserError(
+                f"{self.checkpoint_directory}: holds checkpoints of a run without a "
+                "configuration; remove the directory or give another --output"
+            )
+
     def remove_parts(self) -> None:
         """Removes what trainings that were killed while they wrote have left."""
         # Not below evaluation/: another process may be writing there.
@@ -158,7 +174,7 @@ class RunDirectory:
         config: Section,
         save: Callable[[], None],
         resume: bool,
-        digest: str,
+        digests: dict[str, str],
         counts: dict[str, dict[str, int]] | None = None,
     ) -> None:
         """Stores what a training stands on; the directory must be held meanwhile.
@@ -167,7 +183,7 @@ class RunDirectory:
             config: the whole configuration.
             save: stores what a new training makes of the data, such as the vocabulary.
             resume: this training has begun before: only the data are noted anew.
-            digest: tells the data from others.
+            digests: what tells the data from others, by its name in `data.json`.
             counts: what was read, for each data set.
 
         Raises:
@@ -175,20 +191,16 @@ class RunDirectory:
                 or the disk refuses a file.
         """
         if not resume:
-            if self.config_path.exists():
-                raise UserError(
-                    f"{self.directory}: another training has begun there; give another "
-                    "--output"
-                )
+            self.check_free()
             save()
             # After it: who finds a configuration finds the rest.
             self.save_config(config)
-        text = json.dumps({"digest": digest, **(counts or {})}, indent=2)
+        text = json.dumps(digests | (counts or {}), indent=2)
         write_text(self.data_path, text + "\n")
 
     def digest_of_texts(
         self, files: Iterable[str], resume: bool, replicas: int = 1
-    ) -> str:
+    ) -> dict[str, str]:
         """Tells texts, and the batches that are made of them, from others.
 
         Args:
@@ -200,12 +212,12 @@ class RunDirectory:
             UserError: a file cannot be read; with `resume` also as `check_data`.
         """
         shared = f"{replicas} replicas" if replicas > 1 else ""
-        digest = digest_of(map(Path, files), shared)
+        digests = {"digest": digest_of(map(Path, files), shared)}
         if resume:
-            self.check_data(digest)
-        return digest
+            self.check_data(digests)
+        return digests
 
-    def check_data(self, digest: str) -> None:
+    def check_data(self, digests: dict[str, str]) -> None:
         """Refuses to go on with other data than those that the run began with.
 
         A run that tells nothing of its data, as former versions made them, goes on.
@@ -214,7 +226,12 @@ class RunDirectory:
             UserError: the data are others, or the file is damaged.
         """
         try:
-            found = parse_json(self.data_path.read_bytes()).get("digest", digest)
+            stored = parse_json(self.data_path.read_bytes())
+            other = [
+                name
+                for name in digests
+                if stored.get(name, digests[name]) != digests[name]
+            ]
         except FileNotFoundError:
             return
         except (OSError, ValueError, AttributeError):
@@ -222,11 +239,16 @@ class RunDirectory:
                 f"{self.data_path}: damaged; remove it to go on with the data as they "
                 "are now"
             ) from None
-        if found != digest:
+        if "digest" in other:
             raise UserError(
                 f"{self.directory}: began with other training data, another teacher or "
                 f"another number of devices than {self.config_path.name} and this "
                 "machine have now; put the former ones back, or begin a new run"
+            )
+        if other:
+            raise UserError(
+                f"{self.directory}: began with another dev set, whose scores cannot be "
+                "compared with those of this one; put it back, or begin a new run"
             )
 
 

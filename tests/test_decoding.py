@@ -22,6 +22,7 @@ from qanet.decoding import (
     spans_of_context,
     split_no_answer,
 )
+from qanet.projection import probabilities
 
 
 def brute_force(start_logits, end_logits, max_answer_tokens):
@@ -278,8 +279,18 @@ def test_a_token_is_told_by_the_window_it_is_most_central_in(cut):
 def test_no_answer_is_split_off():
     logits = np.arange(12.0).reshape(2, 2, 3)
     tokens, no_answer = split_no_answer(logits)
-    assert tokens.tolist() == [[[1, 2], [4, 5]], [[7, 8], [10, 11]]]
+    # No answer has 0 and 3, then 6 and 9: 1.5 and 7.5 on both sides.
+    assert tokens.tolist() == [[[2.5, 3.5], [2.5, 3.5]], [[8.5, 9.5], [8.5, 9.5]]]
     assert no_answer.tolist() == [0 + 3, 6 + 9]
+
+
+def test_what_both_sides_say_of_no_answer_is_kept():
+    random = np.random.default_rng(3)
+    logits = random.normal(size=(4, 2, 6)) * 3
+    expected = np.exp(logits) / np.exp(logits).sum(axis=2, keepdims=True)
+    for of_tokens, none, shares in zip(*split_no_answer(logits), expected, strict=True):
+        found = probabilities(ContextLogits(of_tokens, none))
+        np.testing.assert_allclose(found, shares, rtol=1e-9)
 
 
 def test_there_is_no_answer_where_no_window_has_one():

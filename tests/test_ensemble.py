@@ -112,6 +112,16 @@ def test_no_answer_is_averaged_too():
     (found,) = both.logits(examples, build_features(examples))
     # (4 / 8 + 12 / 16) / 2
     np.testing.assert_allclose(probabilities(found)[:, 0], 0.625, rtol=1e-5)
+    # Also where the totals of the two sides differ: only the end has high logits.
+    predict = readers[0].predict
+
+    def high(inputs):
+        outputs = predict(inputs)
+        return outputs | {"end_logits": outputs["end_logits"] + 3}
+
+    readers[0].predict = high
+    (found,) = both.logits(examples, build_features(examples))
+    np.testing.assert_allclose(probabilities(found)[:, 0], 0.625, rtol=1e-5)
     assert both.threshold == pytest.approx(0.3)
 
 

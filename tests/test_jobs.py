@@ -186,6 +186,30 @@ python3() {
 """
 
 
+def test_a_run_in_another_directory_of_the_bucket_is_not_taken_for_this_one(
+    on_tpu, tmp_path
+):
+    stubs = FAILING.replace("gs://bucket/runs/", "gs://bucket/old/runs/")
+    shell = on_tpu(stubs.replace("FAILING", "nothing"))
+    assert shell.returncode == 0, shell.stderr
+    done = (tmp_path / "done").read_text()
+    assert "gs://bucket/runs/qanet runs/qanet" not in done
+    assert "python3 train.py --preset qanet" in done
+
+
+def test_a_machine_is_deleted_although_its_making_was_stopped(tmp_path):
+    script = (JOBS / "tpu_vm.sh").read_text(encoding="utf-8")
+    begin = script.index("NAME=${NAME"), script.index("\ntar -czf")
+    stub = 'gcloud() { echo "$*" >> "$DONE"; [[ $* == *delete* ]]; }\nset -e\n'
+    subprocess.run(
+        ["bash", "-c", stub + script[slice(*begin)]],
+        env=os.environ | {"DONE": str(tmp_path / "done")},
+        timeout=60,
+    )
+    done = (tmp_path / "done").read_text().splitlines()
+    assert [line.split()[3] for line in done] == ["describe", "create", "delete"]
+
+
 def test_a_saved_run_that_cannot_be_fetched_is_not_overwritten(on_tpu, tmp_path):
     shell = on_tpu(FAILING.replace("FAILING", "rsync"))
     assert shell.returncode != 0

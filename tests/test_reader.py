@@ -322,6 +322,23 @@ def test_a_cloze_reader_adds_up_places_that_are_far_apart(preset, at_once):
     assert all((length >= 1500) == at_once for _, length, _ in model.shapes)
 
 
+def test_a_cloze_reader_tells_the_probability_of_a_word():
+    """Also where longer answers are asked for: there are none."""
+
+    def predict(inputs):
+        shape = inputs["context_words"].shape
+        logits = np.full(shape, -1e9, "float32")
+        logits[:, :3] = np.log([0.5, 0.3, 0.2])
+        return {"start_logits": logits, "end_logits": logits}
+
+    reader = Reader(predict, VOCABULARY, load_preset("aoa-cloze"))
+    for most in (None, 5):
+        (found,) = reader.answer_many([(QUESTION, "Rome Oslo Bo")], 3, most)
+        assert [answer.text for answer in found] == ["Rome", "Oslo", "Bo"]
+        scores = [answer.score for answer in found]
+        np.testing.assert_allclose(scores, [0.5, 0.3, 0.2], rtol=1e-5)
+
+
 def test_few_shapes_whatever_the_number_of_pairs():
     model = WordModel()
     reader = reader_with(model)

@@ -255,27 +255,43 @@ def test_weights_that_are_no_floats_are_refused(run, quick, kind):
 
 def test_goes_on_with_the_data_it_began_with_alone(tmp_path):
     run = Run(tmp_path)
-    run.check_data("one")  # It ended before anything was stored.
+    digests = {"digest": "one", "dev_digest": "1"}
+    run.check_data(digests)  # It ended before anything was stored.
     saved = []
     counts = {"train": {"questions": 3}}
-    run.begin(Config(), lambda: saved.append(1), False, "one", counts)
-    assert json.loads(run.data_path.read_bytes()) == {"digest": "one", **counts}
-    run.check_data("one")
-    run.begin(Config(), lambda: saved.append(2), True, "one")
+    run.begin(Config(), lambda: saved.append(1), False, digests, counts)
+    assert json.loads(run.data_path.read_bytes()) == digests | counts
+    run.check_data(digests)
+    run.begin(Config(), lambda: saved.append(2), True, digests)
     assert saved == [1]
     with pytest.raises(UserError, match="began with other training data") as caught:
-        run.check_data("other")
+        run.check_data(digests | {"digest": "other"})
     assert str(tmp_path) in str(caught.value)
-    # A former version told no digest.
+    with pytest.raises(UserError, match="began with another dev set"):
+        run.check_data(digests | {"dev_digest": "2"})
+    # Former versions told no digest of dev, or none at all.
+    run.data_path.write_text('{"digest": "one"}')
+    run.check_data(digests)
     run.data_path.write_text('{"train": {"questions": 3}}')
-    run.check_data("other")
+    run.check_data(digests)
+
+
+def test_checkpoints_without_a_configuration_are_not_taken_over(tmp_path):
+    run = Run(tmp_path)
+    run.check_free()
+    run.checkpoint_directory.mkdir()
+    run.check_free()
+    (run.checkpoint_directory / "step-00000004.npz").touch()
+    with pytest.raises(UserError, match="checkpoints of a run without a configuration"):
+        run.begin(Config(), lambda: None, False, {})
+    assert not run.config_path.exists()
 
 
 def test_texts_are_told_from_others_and_from_other_shares_of_batches(tmp_path):
     run, text = Run(tmp_path / "run"), tmp_path / "text"
     text.write_text("one")
     one, two, four = (run.digest_of_texts([text], False, n) for n in (1, 2, 4))
-    assert len({one, two, four}) == 3
+    assert len({each["digest"] for each in (one, two, four)}) == 3
     run.directory.mkdir()
     run.begin(Config(), lambda: None, False, two)
     assert run.digest_of_texts([text], True, 2) == two
@@ -288,7 +304,7 @@ def test_damaged_account_of_the_data(content, tmp_path):
     run = Run(tmp_path)
     run.data_path.write_bytes(content)
     with pytest.raises(UserError, match=r"data\.json: damaged; remove it"):
-        run.check_data("one")
+        run.check_data({"digest": "one"})
 
 
 @pytest.mark.parametrize("value", [b'"1.5"', b"NaN", b"1e999", b"9" * 400, b"[]"])

@@ -354,6 +354,11 @@ def _temporary_location(options: PipelineOptions) -> str | None:
 def _directory(options: PipelineOptions) -> Iterator[str]:
     """A new directory for as long as it is needed."""
     base = _temporary_location(options) or tempfile.gettempdir()
+    if set(base) & set("*?["):
+        raise UserError(
+            f"--temp_location {base}: Beam would read its name as a pattern; give a "
+            "directory without *, ? and ["
+        )
     try:
         directory = FileSystems.join(base, f"qanet-{uuid.uuid4().hex}")
         FileSystems.mkdirs(directory)
@@ -361,6 +366,9 @@ def _directory(options: PipelineOptions) -> Iterator[str]:
         raise UserError(f"--temp_location {base}: cannot be used: {error}") from None
     try:
         yield directory
+    except OSError as error:
+        reason = error.strerror or error
+        raise UserError(f"{directory}: cannot be written or read: {reason}") from error
     finally:
         # Clouds have no directories, only files with such a beginning; disks have both.
         FileSystems.delete([f"{directory}/"])

@@ -111,6 +111,10 @@ def _run(options: argparse.Namespace) -> None:
         )
     import tensorflow as tf
 
+    # With a GPU at hand small tables would be read by matrix products, which are slow
+    # where an export is used.
+    with contextlib.suppress(RuntimeError):  # Too late: it is in use already.
+        tf.config.set_visible_devices([], "GPU")
     # Whatever it was trained in: the runtimes of devices have no bfloat16.
     trained = run.load(precision="float32")
     trained = replace(trained, config=without_places(trained.config))

@@ -119,7 +119,7 @@ def add_training(parser: argparse.ArgumentParser, settings: str) -> None:
     parser.add_argument(
         "--resume",
         action="store_true",
-        help="continue the training in --output from its last measurement",
+        help="continue the training in --output from its newest checkpoint",
     )
     _add_settings(parser, settings)
 
@@ -165,11 +165,7 @@ def training_configuration(
                 f"the settings in {run.config_path}"
             )
         return run.load_config()
-    if run.config_path.exists():
-        raise UserError(
-            f"{run.directory}: already holds a model; continue it with --resume or "
-            "give another --output"
-        )
+    run.check_free()
     if not getattr(options, names[0]):
         raise UserError(f"--{names[0]}: give at least one file")
     return configure(run.settings, values, options.set, command)

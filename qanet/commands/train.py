@@ -138,11 +138,8 @@ def _new_run(options: argparse.Namespace):
                 "all workers see"
             )
     run = Run(options.output or _new_directory(RUNS / options.preset))
-    if is_first and run.config_path.exists():
-        raise UserError(
-            f"{run.directory}: already holds a run; continue it with --resume or give "
-            "another --output"
-        )
+    if is_first:
+        run.check_free()
     return run, config
 
 

@@ -124,10 +124,19 @@ def _epochs(
     """
     original = items[ORIGINAL]
     waiting = {name: items[name][:0] for name in weights if name != ORIGINAL}
+    counts = {
+        name: round(len(original) * weights[name] / weights[ORIGINAL])
+        for name in waiting
+    }
+    for name in (name for name, count in counts.items() if not count):
+        raise UserError(
+            f"data.mix: of {name} no question would be drawn beside the "
+            f"{len(original):,} of {ORIGINAL}; give it more weight"
+        )
     while True:
         drawn = [original]
         for name, queue in waiting.items():
-            count = round(len(original) * weights[name] / weights[ORIGINAL])
+            count = counts[name]
             lacking = max(count - len(queue), 0)
             times = math.ceil(lacking / len(items[name]))
             more = (random.permutation(items[name]) for _ in range(times))

@@ -7,10 +7,11 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterable, Iterator
 from importlib import resources
+from operator import itemgetter
 from pathlib import Path
 
 from qanet.console import is_quiet, load_tensorflow
-from qanet.datasets.squad import SquadFile, parse_squad, read_squad
+from qanet.datasets.squad import SquadFile, parse_squad, read_json, read_squad
 from qanet.errors import UserError
 from qanet.files import cache_directory
 
@@ -90,7 +91,8 @@ def _download(source: str, split: str) -> SquadFile:
             cache_dir=cache_directory(),
             cache_subdir="squad",
         )
-    return read_squad(path)
+    # In the order in which tensorflow-datasets gives it below.
+    return parse_squad(_sorted(read_json(path)), name)
 
 
 def _load_tfds(source: str, split: str) -> SquadFile:
@@ -106,7 +108,7 @@ def _load_tfds(source: str, split: str) -> SquadFile:
             builder.download_and_prepare()
         dataset = builder.as_dataset(split=TFDS_SPLITS[split])
         document = _to_document(tfds.as_numpy(dataset))
-    return parse_squad(document, name)
+    return parse_squad(_sorted(document), name)
 
 
 def _reach(url: str) -> None:
@@ -133,9 +135,9 @@ def _downloading(failure: str) -> Iterator[None]:
 
 
 def _to_document(records: Iterable[dict]) -> dict:
-    """The records as a SQuAD document, paragraphs together again and in order."""
-    articles: dict[str, dict[str, list]] = {}
-    for record in records:
+    """The records as a SQuAD document, each with its own article."""
+
+    def article(record: dict) -> dict:
         answers = zip(
             record["answers"]["text"], record["answers"]["answer_start"], strict=True
         )
@@ -147,14 +149,29 @@ def _to_document(records: Iterable[dict]) -> dict:
                 for text, start in answers
             ],
         }
-        paragraphs = articles.setdefault(record["title"].decode(), {})
-        paragraphs.setdefault(record["context"].decode(), []).append(question)
-    # tensorflow-datasets shuffles; sorting makes the order independent of its shards.
+        context = record["context"].decode()
+        paragraph = {"context": context, "qas": [question]}
+        return {"title": record["title"].decode(), "paragraphs": [paragraph]}
+
+    return {"data": [article(record) for record in records]}
+
+
+def _sorted(document: dict) -> dict:
+    """The same, paragraphs together, by title, context and id.
+
+    So the order depends neither on the shards of tensorflow-datasets, which shuffles,
+    nor on who downloaded the file.
+    """
+    articles: dict[str, dict[str, list]] = {}
+    for article in document["data"]:
+        paragraphs = articles.setdefault(article["title"], {})
+        for paragraph in article["paragraphs"]:
+            paragraphs.setdefault(paragraph["context"], []).extend(paragraph["qas"])
     data = [
         {
             "title": title,
             "paragraphs": [
-                {"context": context, "qas": sorted(qas, key=lambda qa: qa["id"])}
+                {"context": context, "qas": sorted(qas, key=itemgetter("id"))}
                 for context, qas in sorted(paragraphs.items())
             ],
         }

@@ -62,13 +62,17 @@ class TrainingData:
     teacher: TeacherTargets | None = None
     contextual: ContextualVectors | None = None
 
-    def digest(self) -> str:
-        """Tells the training sets and the teacher from all others, 64 characters."""
+    def digests(self) -> dict[str, str]:
+        """Tell the data from all others: training sets with the teacher, and dev."""
         digest = hashlib.sha256(repr(self.sources).encode())
         for name, array in _train_arrays(self).items():
             digest.update(f"{name} {array.dtype} {array.shape}".encode())
             digest.update(np.ascontiguousarray(array))
-        return digest.hexdigest()
+        dev = pack_json(to_document(self.dev_examples))
+        return {
+            "digest": digest.hexdigest(),
+            "dev_digest": hashlib.sha256(dev).hexdigest(),
+        }
 
 
 def save_packed(path: Path, data: TrainingData) -> None:

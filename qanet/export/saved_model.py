@@ -18,6 +18,9 @@ from qanet.models.registry import MODELS
 from qanet.models.words import above_words, word_embedding, word_side
 from qanet.run import TrainedModel
 
+# Answers to a question: there is room made for so many.
+MOST_ANSWERS = 1000
+
 
 class Windows(NamedTuple):
     """The stretches of context that are read, one an item.
@@ -58,6 +61,19 @@ def windows_of(counts: tf.Tensor, limits: ReadingLimits) -> Windows:
     return Windows(texts=texts, offsets=offsets, lengths=lengths, cuts=cuts)
 
 
+def _cut_out(texts: tf.Tensor, begin: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
+    """Stretches of strings `(batch,)` by their bytes, `(batch, k)` each.
+
+    One column at a time: at once, TensorFlow would copy each text k times.
+    """
+    columns = tf.map_fn(
+        lambda places: tf.strings.substr(texts, *places),
+        (tf.transpose(begin), tf.transpose(size)),
+        fn_output_signature=tf.TensorSpec([None], tf.string),
+    )
+    return tf.transpose(columns)
+
+
 def _unsaved(model: Callable) -> Callable:
     """A model as a plain function, which is not saved as a part of what has it."""
     return lambda *arguments, **options: model(*arguments, **options)
@@ -92,7 +108,7 @@ class StringReader(tf.Module):
 
         Args:
             context, question: UTF-8 strings `(batch,)`.
-            top_k: int32 scalar, answers to each question.
+            top_k: int32 scalar, answers to each question, at most `MOST_ANSWERS`.
 
         Returns:
             `answer`, strings; `start` and `end`, int32, code points of the context
@@ -107,6 +123,9 @@ class StringReader(tf.Module):
                     tf.size(context), tf.size(question), "one context a question"
                 ),
                 tf.debugging.assert_positive(top_k, "top_k must be at least 1"),
+                tf.debugging.assert_less_equal(
+                    top_k, MOST_ANSWERS, f"top_k must be at most {MOST_ANSWERS}"
+                ),
             ]
         ):
             tokens = self.tokenizer(context)
@@ -121,6 +140,9 @@ class StringReader(tf.Module):
             ]
         ):
             logits, no_answer = self._logits(tokens, questions)
+        if self.limits.answer == 1:
+            # Start and end are one logit, that of the word.
+            logits = logits / 2
         first, last, score = best_spans(
             logits, no_answer, tokens.counts, self.answer_limit, self.threshold, top_k
         )
@@ -136,9 +158,8 @@ class StringReader(tf.Module):
 
         begin = place(tokens.first_bytes, first)
         size = place(tokens.last_bytes, last) - begin
-        text = tf.repeat(context[:, None], top_k, axis=1)
         return {
-            "answer": tf.strings.substr(text, begin, size),
+            "answer": _cut_out(context, begin, size),
             "start": place(tokens.starts, first),
             "end": place(tokens.ends, last),
             "score": score,

@@ -5,7 +5,7 @@ import keras
 from keras import ops
 
 from qanet.layers.logits import LogitsLayer
-from qanet.layers.look_up import PADDING
+from qanet.layers.look_up import PADDING, UNKNOWN
 from qanet.layers.numerics import MASKED_LOGIT, mask_logits
 
 # The logit of a word where it stands again: no answer, and yet no padding.
@@ -16,7 +16,8 @@ REPEATED_LOGIT = MASKED_LOGIT / 3
 class WordSums(LogitsLayer):
     """Adds up what the places of a word received, at the first of them.
 
-    Places hold one word where row and characters are the same. The softmax of the
+    Places hold one word where row and characters are the same; a word without a row
+    and with an unknown character is like no other, as in `Spelling`. The softmax of the
     output is the distribution over the words of the text.
 
     Input: float32 `(batch, length)`, the logarithm of a distribution over the places;
@@ -31,11 +32,14 @@ class WordSums(LogitsLayer):
             words[:, :, None] == words[:, None, :],
             ops.all(characters[:, :, None] == characters[:, None], axis=-1),
         )
+        places = ops.arange(ops.shape(words)[1], dtype="int32")
+        known = (words != UNKNOWN) | ops.all(characters != UNKNOWN, axis=-1)
+        itself = places[None, :, None] == places[None, None, :]
+        same = ops.logical_and(same, known[:, :, None] | itself)
         real = words != PADDING
         same = ops.logical_and(same, real[:, None, :])
         # Of logarithms: sums of the probabilities themselves would underflow.
         sums = ops.logsumexp(mask_logits(logits[:, None, :], same), axis=2)
-        places = ops.arange(ops.shape(words)[1], dtype="int32")
         earlier = places[None, :] < places[:, None]
         again = ops.any(ops.logical_and(same, earlier[None]), axis=2)
         return mask_logits(ops.where(again, REPEATED_LOGIT, sums), real)

@@ -16,7 +16,8 @@ class ReadingLimits:
             that anyone asks is as long.
         together: tokens of both texts together, at most; `None` where nothing but the
             memory bounds them.
-        answer: tokens of an answer, at most; `None` where any span is one.
+        answer: tokens of an answer, at most; `None` where any span is one. With 1,
+            start and end are one logit, that of the word.
     """
 
     window: int = 1000

@@ -9,7 +9,7 @@ from qanet.models.bert import POSITIONS, BERTConfig
 from qanet.settings import (
     LARGEST,
     Count,
-    PositiveCount,
+    PlannedSteps,
     Rate,
     Section,
     Size,
@@ -61,7 +61,7 @@ class TrainingConfig(LearningConfig):
         whole_words: choose all pieces of a word together.
     """
 
-    steps: PositiveCount = 20_000
+    steps: PlannedSteps = 20_000
     learning_rate: PositiveFloat = 5e-4
     warmup_steps: Count = 1000
     decay: Literal["constant", "cosine", "linear", "trapezoid"] = "linear"

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from qanet import __version__
 from qanet.decoding import Answer
+from qanet.models.limits import ReadingLimits
 from qanet.reader import Reader
 from qanet.run import TrainedModel
 from qanet.serving.batching import Batcher
@@ -73,10 +74,7 @@ class ServedReader:
         self.count_batch = count_batch
         self.reader, self.model = loaded.reader, loaded.model
         self.digest = loaded.digest
-        self.limits = limits or Limits(
-            question_tokens=self.reader.limits.question,
-            explained_tokens=self.reader.limits.window,
-        )
+        self.limits = limits or _limits_of(self.reader.limits)
         self.explainer = explainer_of(self.reader, self.model)
         # The first question compiles, on JAX for its own length alone; no client should
         # wait for that.
@@ -195,3 +193,12 @@ class ServedReader:
 
     def _explain_all(self, jobs: list[tuple[str, str]]) -> list:
         return [self.explainer.explain(*job) for job in jobs]
+
+
+def _limits_of(reading: ReadingLimits) -> Limits:
+    """What a client may ask a reader: by default as much as it reads at once."""
+    return Limits(
+        question_tokens=reading.question,
+        explained_tokens=reading.window,
+        answer_tokens=reading.answer or Limits.answer_tokens,
+    )

@@ -18,7 +18,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 from fastapi import FastAPI, Request
-from fastapi.responses import FileResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -43,8 +42,12 @@ from qanet.serving.refusals import refuse_in_one_shape
 
 PAGE_DIRECTORY = Path(__file__).parent / "page"
 PAGE = {"/": "index.html", "/page.css": "page.css", "/page.js": "page.js"}
+PAGE_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 # A browser would run an old script after an upgrade, or guess a file's type.
 PAGE_HEADERS = {"Cache-Control": "no-cache", "X-Content-Type-Options": "nosniff"}
+
+
+READING = ["GET", "HEAD"]
 
 
 def make_app(readers: Readers) -> FastAPI:
@@ -75,6 +78,7 @@ def make_app(readers: Readers) -> FastAPI:
     app.add_middleware(Gate, limits=readers.limits or Limits())
     refuse_in_one_shape(app)
 
+    # Where HEAD is answered too, the route for both stands before that of the schema.
     @app.post("/v1/answer", responses=errors)
     async def answer(question: Question) -> Answers:
         """Answers questions over passages; each question is asked of all of them."""
@@ -91,8 +95,8 @@ def make_app(readers: Readers) -> FastAPI:
             raise HTTPException(404, "this reader does not tell why it answers so")
         return explained
 
-    @app.head("/v1/models", include_in_schema=False)
     @app.get("/v1/models")
+    @app.api_route("/v1/models", methods=READING, include_in_schema=False)
     async def models() -> Models:
         """What the readers are; the first answers who names none."""
         return Models(
@@ -102,20 +106,19 @@ def make_app(readers: Readers) -> FastAPI:
             ]
         )
 
-    @app.head("/v1/model", include_in_schema=False)
     @app.get("/v1/model")
+    @app.api_route("/v1/model", methods=READING, include_in_schema=False)
     async def information() -> ModelInformation:
         """What the first reader is, and what it may be asked."""
         return readers.find(None).information()
 
-    @app.head("/healthz", include_in_schema=False)
     @app.get("/healthz")
+    @app.api_route("/healthz", methods=READING, include_in_schema=False)
     async def health() -> Health:
         """Answers once the readers are loaded."""
         return Health(status="ok")
 
-    @app.head("/metrics", include_in_schema=False)
-    @app.get("/metrics", include_in_schema=False)
+    @app.api_route("/metrics", methods=READING, include_in_schema=False)
     async def metrics() -> Response:
         return Response(readers.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
@@ -128,8 +131,11 @@ def make_app(readers: Readers) -> FastAPI:
     return app
 
 
-def _sender(name: str) -> Callable[[Request], Awaitable[FileResponse]]:
-    async def send(request: Request) -> FileResponse:
-        return FileResponse(PAGE_DIRECTORY / name, headers=PAGE_HEADERS)
+def _sender(name: str) -> Callable[[Request], Awaitable[Response]]:
+    content = (PAGE_DIRECTORY / name).read_bytes()
+    kind = PAGE_TYPES[Path(name).suffix]
+
+    async def send(request: Request) -> Response:
+        return Response(content, headers=PAGE_HEADERS, media_type=kind)
 
     return send

@@ -6,6 +6,7 @@ stays in memory is the rows kept, so a file of 5 GB is as good as a small one. W
 kept can be cached, for reading such a file takes minutes.
 """
 
+import codecs
 import gzip
 import hashlib
 import json
@@ -26,7 +27,7 @@ from qanet.files import pack_json, read_arrays, unpack_json, write_file
 
 RESERVED_ROWS = 2  # padding and unknown
 
-_CACHE_FORMAT = 1
+_CACHE_FORMAT = 2
 _MEBIBYTE = 1 << 20
 
 
@@ -153,12 +154,17 @@ def load_vectors(
 
 
 def _numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yields the lines of a file, counted from 1, without what ends them."""
+    """Yields the lines of a file, counted from 1, without what ends them.
+
+    A byte order mark is left out.
+    """
     open_file = gzip.open if path.suffix == ".gz" else open
     number = 0
     try:
         with open_file(path, "rb") as file:
             for number, line in enumerate(file, start=1):
+                if number == 1:
+                    line = line.removeprefix(codecs.BOM_UTF8)
                 # fastText and word2vec put a blank before the end of each line.
                 yield number, line.rstrip(b" \r\n")
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:

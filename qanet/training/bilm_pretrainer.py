@@ -46,10 +46,10 @@ def pretrain_bilm(
     """
     distribution = make_distribution(config.distribution)
     with distribution.scope():
-        digest = run.digest_of_texts(config.data.text, resume, distribution.replicas)
+        digests = run.digest_of_texts(config.data.text, resume, distribution.replicas)
         loop, vocabulary = _make_loop(config, run, resume, distribution)
         save = partial(vocabulary.save, run.words_path)
-        loop.fit(partial(run.begin, config, save, resume, digest))
+        loop.fit(partial(run.begin, config, save, resume, digests))
         if not distribution.is_chief:
             return None
         model = loop.task.learner.model

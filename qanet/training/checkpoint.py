@@ -1,5 +1,6 @@
 """Resumable states of a training: written atomically, damaged ones recognised."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -82,4 +83,7 @@ def restore_checkpoint(directory: Path, variables: Variables) -> Progress | None
 
 def checkpoints(directory: Path) -> list[Path]:
     """The checkpoints of a directory, the newest first."""
-    return sorted(directory.glob("step-*.npz"), reverse=True)
+    found = directory.glob("step-*.npz")
+    # Not a copy that somebody keeps under a longer name.
+    own = [path for path in found if re.fullmatch(r"step-\d+\.npz", path.name)]
+    return sorted(own, reverse=True)

@@ -8,6 +8,7 @@ and penalty, gradient, its mean over the replicas, clipping, update, averages.
 """
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from qanet.training.checkpoint import Progress, restore_checkpoint, save_checkpo
 from qanet.training.curves import Curves
 from qanet.training.distribution import Distribution
 from qanet.training.learner import Learner
-from qanet.training.progress import ProgressBar
+from qanet.training.progress import ProgressBar, diverged
 
 
 @dataclass(frozen=True)
@@ -191,9 +192,9 @@ class Loop:
         begin = time.monotonic()
         # Closed at once when a step fails: then the variables have their values back.
         with contextlib.closing(self.train(self.task.maker, plan)) as steps:
-            for told in steps:
-                loss, norm = told
+            for loss, last_norm in steps:
                 report.step(loss)
+                norm = last_norm
             progress.round_loss = report.wait()
             norm = float(ops.convert_to_numpy(norm))
         seconds = time.monotonic() - begin
@@ -217,6 +218,8 @@ class Loop:
         with learner.averaged_weights():
             measured = self.task.measure()
             score = self.task.score(measured)
+            if not math.isfinite(score):
+                raise diverged(f"step {progress.step}: the measured score is {score}")
             if progress.best_score is None or score > progress.best_score:
                 progress.best_score = score
                 progress.evaluations_since_best = 0

@@ -57,10 +57,10 @@ def pretrain(
     distribution = make_distribution(config.distribution)
     check_share(config.training.batch_size, distribution)
     with distribution.scope():
-        digest = run.digest_of_texts(config.data.text, resume)
+        digests = run.digest_of_texts(config.data.text, resume)
         loop, vocabulary = _make_loop(config, run, resume, distribution)
         save = partial(vocabulary.save, run.vocabulary_directory)
-        loop.fit(partial(run.begin, config, save, resume, digest))
+        loop.fit(partial(run.begin, config, save, resume, digests))
         if not distribution.is_chief:
             return None
         model = loop.task.learner.model

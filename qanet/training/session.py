@@ -65,9 +65,9 @@ def _train_run(
         cache_directory(),
         _known_vocabulary(config, run, resume),
     )
-    digest = data.digest()
+    digests = data.digests()
     if resume:
-        run.check_data(digest)
+        run.check_data(digests)
     trainer = Trainer(config, data, run, distribution)
     found = resume and trainer.loop.resume()
     if distribution.is_chief:
@@ -83,7 +83,7 @@ def _train_run(
     for name, count in trainer.left_out.items():
         counts["train" if name == ORIGINAL else name]["left_out"] = count
     save = partial(data.vocabulary.save, run.vocabulary_directory)
-    trainer.loop.fit(partial(run.begin, config, save, resume, digest, counts))
+    trainer.loop.fit(partial(run.begin, config, save, resume, digests, counts))
 
     if not distribution.is_chief:
         return None

@@ -41,10 +41,10 @@ def train_translator(
     sacrebleu = _bleu_library()
     distribution = make_distribution(config.distribution)
     with distribution.scope():
-        digest = run.digest_of_texts(config.data, resume, distribution.replicas)
+        digests = run.digest_of_texts(config.data, resume, distribution.replicas)
         loop, held_out, subwords = _make_loop(config, run, resume, distribution)
         save = partial(subwords.save, run.subwords_path)
-        loop.fit(partial(run.begin, config, save, resume, digest))
+        loop.fit(partial(run.begin, config, save, resume, digests))
     if not distribution.is_chief:
         return None
     metrics = {"pairs": len(held_out)}

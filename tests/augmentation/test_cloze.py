@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from qanet.augmentation import cloze
 from qanet.augmentation.cloze import (
     GAP,
     Cloze,
@@ -118,6 +119,14 @@ def test_any_passage(text):
 def test_passages_without_a_name_in_two_sentences_are_refused():
     with pytest.raises(UserError, match="no passage has a name or a number"):
         make_cloze(examples("It rained. The sun shone."), seed=1)
+
+
+def test_a_passage_that_is_too_long_is_named(monkeypatch):
+    monkeypatch.setattr(cloze, "LONGEST", 20)
+    context = "Zoë saw Rome. Rome saw Zoë."
+    example = Example("1", "Who?", context, (), "Homes")
+    with pytest.raises(UserError, match=r"Homes: one of 27 characters.*at most 20"):
+        make_cloze([example], seed=0)
 
 
 def test_the_commonest_candidate():

@@ -53,6 +53,13 @@ def test_the_least_f1(least, kept):
     assert agrees(asked("a", "Rome"), said("town of Rome"), least) is kept
 
 
+def test_an_answer_without_a_letter_is_right_where_it_is_the_same():
+    example = Example("a", "What?", "$", (Span("$", 0),))
+    assert agrees(example, said("$"), 1.0)
+    for other in ("+", "Rome", ""):
+        assert not agrees(example, said(other), 0.5)
+
+
 def test_no_answer_is_right_where_there_is_none():
     none = [said("", 0.9), said("Rome", 0.1)]
     some = [said("Rome", 0.7), said("", 0.3)]

@@ -224,6 +224,7 @@ def test_a_translator_that_is_missing_on_a_worker(examples, monkeypatch):
         ("DirectRunner", ["--direct_num_workers=x"], "--direct_num_workers: .*'x'"),
         ("FlinkRunner", [], "add -- --temp_location=DIR"),
         ("DirectRunner", ["--temp_location={file}/x"], "file/x: cannot be used"),
+        ("DirectRunner", ["--temp_location={file}[1]"], "without \\*, \\? and \\["),
         ("DirectRunner", ["--temp_location=gs://a/b"], "gs://a/b: cannot be used"),
     ],
 )

@@ -133,7 +133,7 @@ def test_all_positions_are_trained_or_were(trained, tmp_path, capsys):
         (["--text", "a", "--set", "data.length=513"], "data.length=513"),
         (["--text", "a", "--set", "data.held_out=1"], "data.held_out=1"),
         (["--text", "a", "--set", "training.masked=0"], "training.masked=0"),
-        (["--text", "a", "--set", "training.steps=9999999"], "more than 100,000,000"),
+        (["--text", "a", "--set", "training.steps=4999999"], "more than 100,000,000"),
         (["--text", "a", "--set", "objective=bilm"], "objective='bilm'"),
         (["--resume"], "not the directory of a pre-training"),
         (["--resume", "--text", "a"], "do not go with --resume"),
@@ -156,7 +156,7 @@ def test_nothing_is_overwritten(refused, trained, tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "config.json").write_text("precious")
     command = ["pretrain", "--objective", "mlm", "--text", "a", "--output"]
-    assert "already holds a model" in refused(cli.main, *command, tmp_path / "run")
+    assert "already holds a run" in refused(cli.main, *command, tmp_path / "run")
     file = tmp_path / "run" / "config.json"
     assert "is a file" in refused(cli.main, *command, file)
     assert file.read_text() == "precious"

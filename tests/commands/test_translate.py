@@ -133,7 +133,7 @@ def test_train_overwrites_nothing(refused, trained, tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "config.json").write_text("precious")
     command = ["train", "--output", tmp_path / "run", "--data", "a"]
-    assert "already holds a model" in refused(cli.main, "translate", *command)
+    assert "already holds a run" in refused(cli.main, "translate", *command)
     command[2] = tmp_path / "run" / "config.json"
     assert "is a file" in refused(cli.main, "translate", *command)
     assert command[2].read_text() == "precious"

@@ -212,6 +212,14 @@ def test_a_set_without_items_is_named():
         )
 
 
+def test_a_set_of_which_nothing_would_be_drawn_is_named():
+    config = mixed_config(original=1, fr=0.1)
+    with pytest.raises(
+        UserError, match=r"of fr no question would be drawn beside the 4"
+    ):
+        plan_training(windows_of(*[3] * 54), {ORIGINAL: 4, "fr": 50}, config, 1, 1, 0)
+
+
 # The reading plan.
 
 

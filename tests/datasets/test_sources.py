@@ -215,7 +215,10 @@ def test_squad_without_tensorflow_datasets(
     without_tfds, tmp_path, capsys, source, split, name
 ):
     found = load_examples(source, split).examples
-    assert found == read_squad(tmp_path / name).examples
+    by_id = {example.id: example for example in read_squad(tmp_path / name).examples}
+    # In the order that tensorflow-datasets gives.
+    assert [example.id for example in found] == ["f1", "n1", "n2", "n3", "n4"]
+    assert {example.id: example for example in found} == by_id
     ((asked, url, options),) = without_tfds
     assert asked == name
     assert url == f"https://rajpurkar.github.io/SQuAD-explorer/dataset/{name}"

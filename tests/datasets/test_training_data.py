@@ -80,13 +80,17 @@ def test_the_digest_tells_training_sets_and_teachers_apart(data, tmp_path):
     turned = replace(data, train=replace(data.train, starts=data.train.ends + 1))
     mixed = replace(data, sources={"fr": 1, "original": 1})
 
-    digests = [some.digest() for some in (*taught, turned, mixed)]
+    digests = [some.digests() for some in (*taught, turned, mixed)]
 
-    assert len(set(digests)) == len(digests)
-    # Dev is not trained on, and a packed data set is the same data.
-    assert replace(data, dev_examples=[]).digest() == data.digest()
+    assert len({each["digest"] for each in digests}) == len(digests)
+    # Dev is not trained on, but told from others too.
+    assert {each["dev_digest"] for each in digests} == {digests[0]["dev_digest"]}
+    other = replace(data, dev_examples=[]).digests()
+    assert other["digest"] == digests[0]["digest"]
+    assert other["dev_digest"] != digests[0]["dev_digest"]
+    # A packed data set is the same data.
     save_packed(tmp_path / "data.npz", taught[1])
-    assert load_packed(tmp_path / "data.npz").digest() == digests[1]
+    assert load_packed(tmp_path / "data.npz").digests() == digests[1]
 
 
 def rewritten(path, **changes):

@@ -126,6 +126,26 @@ def test_long_contexts_are_read_in_windows(name, request, monkeypatch):
     check(found, from_reader(Reader.of(trained), pairs, 4))
 
 
+def test_a_word_has_its_own_probability_where_answers_are_words(
+    trained_model, monkeypatch
+):
+    """As in `aoa-cloze`, whose start and end are one logit."""
+    name = trained_model.config.model.name
+    limits = ReadingLimits(answer=1)
+    monkeypatch.setitem(MODELS, name, replace(MODELS[name], limits=limits))
+    data = trained_model.config.data.model_copy(update={"answer_limit": 1})
+    config = trained_model.config.model_copy(update={"data": data})
+    trained = replace(trained_model, config=config)
+    pairs = [("Zoë1 lives in Rome.", QUESTION)]
+
+    found = saved_model.StringReader(trained).answer(
+        *(tf.constant(column) for column in zip(*pairs, strict=True)), tf.constant(4)
+    )
+
+    (expected,) = from_reader(Reader.of(trained), pairs, 4)["score"]
+    np.testing.assert_allclose(found["score"][0], expected, rtol=1e-4)
+
+
 def test_no_answer_is_said_in_a_process_of_its_own(
     doubting_model, doubting_reader, tmp_path, served
 ):

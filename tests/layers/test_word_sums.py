@@ -37,6 +37,15 @@ def test_the_places_of_a_word_add_up_at_the_first():
     assert MASKED_LOGIT / 2 < output[0, 3] < -1000
 
 
+def test_words_of_which_nothing_is_known_are_not_one_word():
+    # Both without a row, with one character that is unknown; the third has a row.
+    words = np.array([[1, 1, 2, 2]], "int32")
+    characters = np.array([[[1, 0], [1, 0], [1, 0], [1, 0]]], "int32")
+    logits = np.log(np.array([[0.4, 0.3, 0.1, 0.2]], "float32"))
+    output = ops.convert_to_numpy(WordSums()(logits, words, characters))
+    np.testing.assert_allclose(np.exp(output[0]), [0.4, 0.3, 0.3, 0], atol=1e-6)
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.sampled_from(sorted(WORDS)[1:]), min_size=1, max_size=LENGTH))
 def test_the_softmax_is_the_distribution_over_words(text):

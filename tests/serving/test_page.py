@@ -155,7 +155,13 @@ def test_probabilities_and_attention_are_shown(page):
     table = by_id(page, "heat")
     heads = [cell.text for cell in table.find_elements(By.CSS_SELECTOR, "tbody th")]
     assert heads == ["Where", "is", "Bo", "?"]
-    assert len(table.find_elements(By.CSS_SELECTOR, "tbody td")) == 4 * len(words)
+    cells = table.find_elements(By.CSS_SELECTOR, "tbody td")
+    assert len(cells) == 4 * len(words)
+    # What a screen reader says of a cell is what its title shows.
+    for cell in cells[:5]:
+        spoken = cell.get_attribute("textContent")
+        assert spoken
+        assert cell.get_attribute("title").endswith(f": {spoken}")
     chosen = table.find_elements(By.CSS_SELECTOR, "thead .chosen")
     assert "".join(cell.text for cell in chosen) == marked(page)[0].replace(" ", "")
 

@@ -320,7 +320,7 @@ def test_a_body_that_is_no_request(client, address, body):
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/page.css", "/healthz", "/v1/model", "/v1/models"]
+    "path", ["/", "/page.css", "/page.js", "/healthz", "/v1/model", "/v1/models"]
 )
 def test_head_is_answered_as_get_is_but_for_the_body(address, path):
     host = address.removeprefix("http://")
@@ -375,6 +375,19 @@ def test_other_addresses_and_methods(client):
     # Not sent on to the host that the request names.
     check_error(client.get("/healthz/", headers={"Host": "a"}), 404, "not_found")
     check_error(client.get("/v1/answer"), 405, "method_not_allowed")
+    for path in ("/", "/healthz", "/metrics", "/v1/model", "/v1/models"):
+        refused = client.post(path)
+        check_error(refused, 405, "method_not_allowed")
+        assert set(refused.headers["allow"].split(", ")) == {"GET", "HEAD"}
+
+
+def test_a_part_of_the_page_cannot_be_asked_for(client):
+    """So no refusal of such a request has a shape of its own."""
+    whole = client.get("/page.js")
+    assert whole.headers["content-type"] == "text/javascript; charset=utf-8"
+    for part in ("bytes=0-1", "bytes=99999999-", "bytes=a-b"):
+        found = client.get("/page.js", headers={"Range": part})
+        assert (found.status_code, found.content) == (200, whole.content)
     check_error(client.post("/nowhere", json=ASKED), 404, "not_found")
 
 

@@ -41,6 +41,13 @@ def test_reads_the_words_wanted(tmp_path, name):
     np.testing.assert_array_equal(vectors.table, np.float32(expected))
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_word(tmp_path):
+    for content in (GLOVE, "2 1\na 1\nb 2\n"):
+        plain = read_vectors(write(tmp_path, content), [], extra=2)
+        marked = read_vectors(write(tmp_path, f"\ufeff{content}"), [], extra=2)
+        assert rows(marked) == rows(plain)
+
+
 def test_keeps_the_lower_case_of_a_word_but_not_its_capitals(tmp_path):
     path = write(tmp_path, GLOVE)
     assert read_vectors(path, ["PARIS"]).words == ["paris"]

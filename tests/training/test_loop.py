@@ -8,6 +8,7 @@ from made_training import small_learner
 
 from qanet.config import DistributionConfig
 from qanet.datasets.plans import PlannedBatch
+from qanet.errors import UserError
 from qanet.run import Run
 from qanet.training import loop as loop_module
 from qanet.training.distribution import make_distribution
@@ -21,6 +22,25 @@ def clock(monkeypatch):
     monotonic = SimpleNamespace(monotonic=lambda: clock.now)
     monkeypatch.setattr(loop_module, "time", monotonic)
     return clock
+
+
+@pytest.mark.parametrize("score", [np.nan, np.inf])
+def test_a_score_that_is_no_number_stops_the_training(tmp_path, score):
+    learner = small_learner(steps=1)
+    task = Task(
+        learner,
+        maker=None,
+        plan=[PlannedBatch(np.arange(4), 5, 3)],
+        measure=lambda: {"score": score},
+        score=lambda measured: measured["score"],
+        headline=("score", "score"),
+    )
+    run = Run(tmp_path / "run")
+    loop = Loop(task, learner.config, run, make_distribution(DistributionConfig()))
+    loop.train = lambda maker, plan: ((np.float32(1), np.float32(1)) for _ in plan)
+    with pytest.raises(UserError, match=r"step 1: .*lower training\.learning_rate"):
+        loop.fit()
+    assert not run.weights_path.exists()
 
 
 def test_the_figures_of_the_history(tmp_path, clock):

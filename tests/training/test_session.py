@@ -126,7 +126,7 @@ def test_a_directory_that_another_training_took_meanwhile_is_left_alone(
 ):
     run = Run(tmp_path)
     run.config_path.write_text("another")
-    with pytest.raises(UserError, match="another training has begun there"):
+    with pytest.raises(UserError, match="already holds a run"):
         train_run(tiny_config, run)
     assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
 

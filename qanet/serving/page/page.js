@@ -152,6 +152,7 @@ function showAttention(passage, question, answer, why) {
       const weight = why.attention[first + column][row];
       const title = `${passage.at(other)} → ${question.at(span)}: ${percent(weight)}`;
       const cell = element("td", undefined, { title });
+      cell.append(element("span", percent(weight), { class: "spoken" }));
       cell.style.setProperty("--weight", weight);
       line.append(cell);
     });
