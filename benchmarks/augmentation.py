@@ -22,8 +22,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 from qanet.augmentation.answers import MATCHERS
 from qanet.augmentation.augment import Augmented, augment
-from qanet.augmentation.paraphrase import Passage, Settings, passages, spread
-from qanet.datasets.squad import read_squad
+from qanet.augmentation.paraphrase import Passage, Settings, passages
+from qanet.datasets.squad import read_squad, spread
 from qanet.evaluation.metrics import f1_score
 from qanet.files import write_text
 from qanet.translation.cache import CachedTranslator, TranslationCache

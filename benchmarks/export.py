@@ -39,7 +39,7 @@ from qanet.config import load_preset
 from qanet.datasets.batches import BatchMaker
 from qanet.datasets.features import build_features
 from qanet.datasets.plans import plan_reading_any_shape
-from qanet.datasets.squad import Example, read_squad
+from qanet.datasets.squad import Example, read_squad, spread
 from qanet.datasets.windows import reading_windows
 from qanet.evaluation.evaluator import evaluate
 from qanet.files import write_text
@@ -163,9 +163,8 @@ def parity(options: argparse.Namespace) -> dict:
     trained = load(options.model)
     reader = reader_of(trained)
     examples = read_squad(options.data).examples
-    count = min(options.questions or len(examples), len(examples))
-    chosen = np.arange(count) * len(examples) // count
-    examples = [examples[i] for i in chosen]
+    count = options.questions or len(examples)
+    examples = spread(examples, count)
     features = build_features(examples, reader.vocabulary.tokens)
     with tempfile.TemporaryDirectory() as temporary:
         paths = export_forms(trained, Path(temporary), options.forms)
@@ -173,7 +172,7 @@ def parity(options: argparse.Namespace) -> dict:
         wanted = [expected.answers[example.id][0] for example in examples]
         result = {
             "data": Path(options.data).name,
-            "questions": count,
+            "questions": len(examples),
             "keras": expected.metrics,
         }
         if "saved_model" in paths:

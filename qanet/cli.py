@@ -1,6 +1,6 @@
 """The command line: parses, calls, prints.
 
-The doors that lead here are `qanet`, which is `python -m qanet`, and in the checkout
+The entry points are `qanet`, which is `python -m qanet`, and in the checkout
 `train.py` and `evaluate.py`, which are `qanet train` and `qanet evaluate`.
 
 Heavy imports happen inside the commands, after all that can be refused without them, so

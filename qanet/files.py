@@ -105,6 +105,13 @@ def cache_directory() -> Path:
         ) from None
 
 
+def check_readable(files: Iterable[str | Path]) -> None:
+    """Refuses files that cannot be opened, before the work with them begins."""
+    for file in files:
+        with reading_text(file), open(file, "rb"):
+            pass
+
+
 def digest_of(paths: Iterable[Path], seed: str = "") -> str:
     """Tells the contents of files, and a text beside them, from others.
 

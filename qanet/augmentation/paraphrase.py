@@ -125,12 +125,6 @@ def passages(examples: Iterable[Example]) -> list[Passage]:
     ]
 
 
-def spread(passages: Sequence[Passage], count: int) -> list[Passage]:
-    """At most `count` of the passages, evenly spread over all."""
-    count = min(count, len(passages))
-    return [passages[i * len(passages) // count] for i in range(count)]
-
-
 def choose(
     candidates: Sequence[str], context: str, number: int, settings: Settings, way: str
 ) -> str | None:

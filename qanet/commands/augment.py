@@ -103,10 +103,10 @@ def add_parser(commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    from qanet.augmentation.paraphrase import Settings, passages, spread
+    from qanet.augmentation.paraphrase import Settings, passages
     from qanet.augmentation.report import markdown, summary
     from qanet.datasets.sources import load_examples
-    from qanet.datasets.squad import write_squad
+    from qanet.datasets.squad import spread, write_squad
     from qanet.files import write_text
 
     check_file(options.output, others=[options.input])

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 import qanet
 from qanet.console import load_keras
-from qanet.errors import UserError, reading_text
+from qanet.errors import UserError
 
 RUNS = Path("runs")
 
@@ -169,13 +169,6 @@ def training_configuration(
     if not getattr(options, names[0]):
         raise UserError(f"--{names[0]}: give at least one file")
     return configure(run.settings, values, options.set, command)
-
-
-def check_readable(files: Iterable[str | Path]) -> None:
-    """Refuses files that cannot be opened, before the work with them begins."""
-    for file in files:
-        with reading_text(file), open(file, "rb"):
-            pass
 
 
 def check_directory(directory: Path) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 from qanet.commands.options import (
     add_training,
     check_directory,
-    check_readable,
     training_configuration,
 )
 from qanet.console import load_keras, say
@@ -50,6 +49,8 @@ def add_parser(commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
+    from qanet.files import check_readable
+
     objective = OBJECTIVES[options.objective]
     run = objective.run(options.output)
     check_directory(options.output)

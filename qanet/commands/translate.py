@@ -9,7 +9,6 @@ from itertools import islice
 from qanet.commands.options import (
     add_training,
     check_directory,
-    check_readable,
     positive,
     standard_input,
     training_configuration,
@@ -94,6 +93,7 @@ def _add_run(actions) -> None:
 
 
 def _train(options: argparse.Namespace) -> None:
+    from qanet.files import check_readable
     from qanet.translation.run import TranslationRun
 
     run = TranslationRun(options.output)

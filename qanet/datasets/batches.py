@@ -118,11 +118,11 @@ class BatchMaker:
         length = none + batch.context_length
         both = np.full((2, len(examples), length), -np.inf, dtype=np.float32)
         for row in np.flatnonzero(ends > begins):
-            told = self.teacher.values[:, begins[row] : ends[row]]
+            values = self.teacher.values[:, begins[row] : ends[row]]
             size = self.windows.lengths[batch.items[row]]
             first = none + offsets[row]
-            both[:, row, none : none + size] = told[:, first : first + size]
-            both[:, row, :none] = told[:, :none]
+            both[:, row, none : none + size] = values[:, first : first + size]
+            both[:, row, :none] = values[:, :none]
         return {"teacher_start_logits": both[0], "teacher_end_logits": both[1]}
 
 

@@ -84,7 +84,9 @@ def _encoded(
     except Exception:
         pass
     _check_room(encoder.cache, 2 * math.prod(shape))
-    vectors = _told(encoder.encode(texts, spans), f"encoding {name}", len(texts))
+    vectors = _with_progress(
+        encoder.encode(texts, spans), f"encoding {name}", len(texts)
+    )
     # What is wrong with the encoder is told here, and is no fault of the cache.
     vectors = chain([next(vectors)], vectors)
     try:
@@ -132,7 +134,7 @@ def _write(
         file.write(of_text.astype("<f2").tobytes())
 
 
-def _told(
+def _with_progress(
     vectors: Iterator[np.ndarray], label: str, total: int
 ) -> Iterator[np.ndarray]:
     """The same, with a progress bar."""

@@ -91,12 +91,22 @@ def plan_training(
     return plan[:steps]
 
 
+def sources_of(windows: Windows, sources: dict[str, int]) -> np.ndarray:
+    """The number of the training set that each item is of, int64 `(items,)`.
+
+    Args:
+        windows: the items.
+        sources: examples of each set, by name, in the order of the features.
+    """
+    ends = np.cumsum(list(sources.values()))
+    return np.searchsorted(ends, windows.examples, side="right")
+
+
 def _items_of_sources(
     windows: Windows, sources: dict[str, int], config: DataConfig
 ) -> dict[str, np.ndarray]:
     """The items of each training set that has a weight."""
-    ends = np.cumsum(list(sources.values()))
-    source_of = np.searchsorted(ends, windows.examples, side="right")
+    source_of = sources_of(windows, sources)
     items = {}
     for number, name in enumerate(sources):
         if name in config.mix:

@@ -7,14 +7,16 @@ counted. All offsets are in code points, as Python indexes strings.
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from qanet.errors import UserError, reading_text
 from qanet.files import parse_json, write_text
 from qanet.text.tokenizer import count_tokens
+
+T = TypeVar("T")
 
 MAX_FILE_BYTES = 2 * 1024**3
 COUNTS = (
@@ -174,6 +176,12 @@ def to_document(examples: Iterable[Example]) -> dict[str, Any]:
         for title, paragraphs in articles.items()
     ]
     return {"version": version, "data": data}
+
+
+def spread(items: Sequence[T], count: int) -> list[T]:
+    """At most `count` of the items, evenly spread over all, in their order."""
+    count = min(count, len(items))
+    return [items[i * len(items) // count] for i in range(count)]
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:

@@ -101,8 +101,8 @@ def _train_arrays(data: TrainingData) -> dict[str, np.ndarray]:
     """What is trained on, by the names of a packed data set. It has no text."""
     train = replace(data.train, context_spans=np.zeros((0, 2), dtype=np.int32))
     arrays = {f"{TRAIN}{name}": array for name, array in to_arrays(train).items()}
-    said = vars(data.teacher) if data.teacher else {}
-    return arrays | {f"{TEACHER}{name}": np.array(v) for name, v in said.items()}
+    targets = vars(data.teacher) if data.teacher else {}
+    return arrays | {f"{TEACHER}{name}": np.array(v) for name, v in targets.items()}
 
 
 def load_packed(path: str | Path, text: str = "words") -> TrainingData:
@@ -159,13 +159,13 @@ def _teacher_of(
     Raises:
         KeyError, TypeError, ValueError: the arrays are not such a teacher's.
     """
-    said = _below(TEACHER, arrays)
-    if not said:
+    targets = _below(TEACHER, arrays)
+    if not targets:
         return None
-    none_first = said["none_first"]
+    none_first = targets["none_first"]
     if none_first.shape or none_first.dtype != bool:
         raise ValueError("none_first is not one boolean")
-    teacher = TeacherTargets(**said | {"none_first": bool(none_first)})
+    teacher = TeacherTargets(**targets | {"none_first": bool(none_first)})
     check_teacher(teacher, train)
     return teacher
 

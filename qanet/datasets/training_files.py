@@ -23,7 +23,8 @@ from qanet.datasets.soft_targets import (
 from qanet.datasets.sources import is_name, load_examples
 from qanet.datasets.squad import Example
 from qanet.datasets.training_data import TrainingData, load_packed
-from qanet.errors import UserError, reading_text
+from qanet.errors import UserError
+from qanet.files import check_readable
 from qanet.frozen import open_encoder
 from qanet.models.pretrained import check_sizes
 from qanet.models.registry import MODELS, contextual_of
@@ -59,9 +60,7 @@ def check_files(config: Config, resume: bool = False) -> None:
     if not resume and not config.training.start_from:
         files += vectors
     files += [config.training.teacher] if config.training.teacher else []
-    for file in [data.packed] if data.packed else files:
-        with reading_text(file), open(file, "rb"):
-            pass
+    check_readable([data.packed] if data.packed else files)
     if resume:
         return
     model = config.model

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from qanet.datasets.features import Features
-from qanet.datasets.squad import Example
+from qanet.datasets.squad import Example, spread
 from qanet.decoding import Answer, decide
 from qanet.evaluation.file_names import REPORT_FILES, RESULT_FILES
 from qanet.evaluation.metrics import score, squad_v2
@@ -90,8 +90,7 @@ def evaluate(
         choose_threshold: take the threshold that is best for these examples.
     """
     total = len(examples)
-    count = min(questions, total) if questions else total
-    chosen = np.arange(count) * total // count
+    chosen = np.array(spread(range(total), questions or total), dtype=np.int64)
     answers = reader.read(examples, features, chosen, top_k, progress)
     chosen_examples = [examples[i] for i in chosen]
     by_id = {

@@ -205,8 +205,8 @@ class StringReader(tf.Module):
                 no_answer = tf.tensor_scatter_nd_min(no_answer, texts[:, None], none)
             place = tf.range(tf.shape(real)[1])[None]
             cuts = windows.cuts[now]
-            told = (place >= cuts[:, :1]) & (place < (lengths - cuts[:, 1])[:, None])
-            parts = parts.write(first // rows, tf.boolean_mask(logits, told))
+            is_kept = (place >= cuts[:, :1]) & (place < (lengths - cuts[:, 1])[:, None])
+            parts = parts.write(first // rows, tf.boolean_mask(logits, is_kept))
             return first + rows, parts, no_answer
 
         parts = tf.TensorArray(

@@ -12,7 +12,7 @@ class CharacterEmbedding(keras.layers.Layer):
     """One vector a word from its characters: embed, convolve, take the maximum.
 
     The paper's text takes the maximum of the character vectors themselves
-    (`kernel_size=1` and no filters); most implementations convolve first. The
+    (`filters=0`); most implementations convolve first. The
     convolution never runs across words, and padding takes part in neither the
     convolution nor the maximum.
 

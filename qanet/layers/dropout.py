@@ -17,7 +17,7 @@ def hash_uniform_bits(numbers, seed):
 
     Args:
         numbers: integer tensor.
-        seed: uint32 tensor `(2,)`.
+        seed: two uint32 tensors that broadcast to `numbers`.
 
     Returns:
         uint32 tensor of the shape of `numbers`.

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, PositiveFloat, model_validator
 
+from qanet.models.character_ids import (
+    BEGIN_SENTENCE,
+    CHARACTERS,
+    END_SENTENCE,
+    PLACES,
+    sentence_mark,
+)
 from qanet.settings import Depth, Rate, Section, Size
 
 if TYPE_CHECKING:
     import keras
-
-# Characters of a word, and how many there are; see `qanet.models.character_ids`.
-PLACES = 50
-CHARACTERS = 261
 
 FilterWidth = Annotated[int, Field(ge=1, le=PLACES)]
 
@@ -143,11 +146,6 @@ def _read(config: BiLMConfig, characters) -> list:
     from qanet.layers.numerics import zero_padding
     from qanet.layers.projected_lstm import ProjectedLSTM
     from qanet.layers.sentence_marks import SentenceMarks
-    from qanet.models.character_ids import (
-        BEGIN_SENTENCE,
-        END_SENTENCE,
-        sentence_mark,
-    )
 
     marks = map(sentence_mark, (BEGIN_SENTENCE, END_SENTENCE))
     characters, mask = SentenceMarks(*marks, name="marks")(characters)

@@ -12,7 +12,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from qanet.models.bilm import PLACES
+# Characters of a word, and how many there are.
+PLACES = 50
+CHARACTERS = 261
 
 BEGIN_SENTENCE, END_SENTENCE, BEGIN_WORD, END_WORD, FILLING = range(257, 262)
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from qanet.errors import UserError, reading_text
 from qanet.files import parse_json, write_file, write_text
-from qanet.models.bilm import CHARACTERS, PLACES, BiLMConfig, build_bilm
+from qanet.models.bilm import BiLMConfig, build_bilm
+from qanet.models.character_ids import CHARACTERS, PLACES
 from qanet.settings import configure
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ import numpy as np
 from qanet.datasets.length_buckets import LengthBuckets, real_items
 from qanet.datasets.plans import PlannedBatch
 from qanet.errors import UserError
-from qanet.models.bilm import PLACES
-from qanet.models.character_ids import character_ids
+from qanet.models.character_ids import PLACES, character_ids
 from qanet.pretraining.samples import draw_sample, log_expected_counts
 from qanet.pretraining.word_vocabulary import BEGIN, END, WordVocabulary
 

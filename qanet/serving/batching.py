@@ -17,7 +17,7 @@ class Batcher:
     clients never compete for the processor: while all of them work, the next batch
     fills up. Each takes its share of what waits. An item waits for others only after a
     batch of several: a lone client would wait in vain. Where a batch fails, its items
-    are computed one by one, so that the failure is that of the guilty alone.
+    are computed one by one, so that only the item that fails has the failure.
 
     Args:
         work: computes the results of a batch of items, in their order.

@@ -75,7 +75,7 @@ def read_vectors(
     """
     path = Path(path)
     lines = _numbered_lines(path)
-    dimension, told, lines = _dimension(path, lines)
+    dimension, declared, lines = _dimension(path, lines)
     wanted = {*words, *(word.lower() for word in words)}
     kept: dict[str, None] = {}
     rows = bytearray(RESERVED_ROWS * dimension * np.float32().itemsize)
@@ -90,10 +90,10 @@ def read_vectors(
         except ValueError as error:
             raise UserError(f"{path}, line {number}: {error}") from None
         kept[word] = None
-    if told not in (None, order + 1):
+    if declared not in (None, order + 1):
         log.warning(
-            f"{path}: holds {order + 1:,} of the {told:,} vectors that its first line "
-            "tells of; where it was not shortened on purpose, get it again"
+            f"{path}: holds {order + 1:,} of the {declared:,} vectors that its first "
+            "line tells of; where it was not shortened on purpose, get it again"
         )
     return WordVectors(
         list(kept), np.frombuffer(rows, np.float32).reshape(-1, dimension)
@@ -181,10 +181,10 @@ def _dimension(
 ) -> tuple[int, int | None, Iterator[tuple[int, bytes]]]:
     """The length of the vectors, how many a header tells of, and their lines."""
     number, line = next(lines, (0, b""))
-    told = None
+    declared = None
     header = re.fullmatch(rb"(\d{1,18}) (\d{1,9})", line)
     if header:
-        told, dimension = int(header[1]), int(header[2])
+        declared, dimension = int(header[1]), int(header[2])
         number, line = next(lines, (0, b""))
         # Before there is room made for so many.
         columns = line.count(b" ")
@@ -199,7 +199,7 @@ def _dimension(
         raise UserError(f"{path}: holds no vectors")
     if dimension == 0:
         raise UserError(f"{path}, line 1: not a word and its numbers, blanks between")
-    return dimension, told, chain([(number, line)], lines)
+    return dimension, declared, chain([(number, line)], lines)
 
 
 def _split(line: bytes, dimension: int) -> tuple[str, bytes]:

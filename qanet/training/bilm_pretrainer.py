@@ -35,7 +35,7 @@ def pretrain_bilm(
     Args:
         config: the configuration.
         run: the directory.
-        resume: continue from its last measurement.
+        resume: continue from its newest checkpoint.
 
     Returns:
         The step and the perplexity on what was held out of the best weights; of several

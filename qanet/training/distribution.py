@@ -6,19 +6,17 @@ position in the global batch, so it does not depend on the number of replicas ei
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import keras
-import numpy as np
 
 from qanet.config import DistributionConfig
 from qanet.datasets.batches import Maker
 from qanet.datasets.plans import PlannedBatch
 from qanet.errors import UserError
 from qanet.training.learner import Learner
-
-Arrays = Mapping[str, np.ndarray]
+from qanet.training.shares import Arrays
 
 # Trains on the batches of a plan in turn. Yields the loss of each step and the norm of
 # its gradient before clipping, scalars of the backend that are not waited for.
@@ -44,15 +42,6 @@ class Distribution(Protocol):
 
     def predictor(self, model: keras.Model) -> Callable[[Arrays], Arrays]:
         """A function from a batch of inputs to the model's outputs."""
-
-
-def divisible(inputs: Arrays, replicas: int) -> tuple[Arrays, int]:
-    """The batch with rows added until the replicas divide it, and how many it had."""
-    count = len(next(iter(inputs.values())))
-    return {
-        name: np.pad(array, [(0, -count % replicas)] + [(0, 0)] * (array.ndim - 1))
-        for name, array in inputs.items()
-    }, count
 
 
 def make_distribution(config: DistributionConfig) -> Distribution:

@@ -41,14 +41,14 @@ def distillation_loss(target, teacher, logits, share: float, temperature: float)
         float32 tensor `(batch,)`.
     """
     teacher, logits = ops.cast(teacher, "float32"), ops.cast(logits, "float32")
-    said = teacher > MASKED_LOGIT
+    known = teacher > MASKED_LOGIT
     # Finite everywhere: a gradient through infinity is no number.
-    teacher = ops.where(said, teacher, MASKED_LOGIT)
+    teacher = ops.where(known, teacher, MASKED_LOGIT)
     log_p = ops.log_softmax(teacher / temperature, axis=-1)
-    p = ops.where(said, ops.exp(log_p), 0.0)
+    p = ops.where(known, ops.exp(log_p), 0.0)
     log_q = ops.log_softmax(logits / temperature, axis=-1)
     divergence = ops.sum(p * (log_p - log_q), axis=-1)
-    share = share * ops.cast(ops.any(said, axis=-1), "float32")
+    share = share * ops.cast(ops.any(known, axis=-1), "float32")
     marked = span_loss(target, logits)
     return (1.0 - share) * marked + share * temperature**2 * divergence
 

@@ -42,7 +42,7 @@ def pretrain(
     Args:
         config: the configuration.
         run: the directory.
-        resume: continue from its last measurement.
+        resume: continue from its newest checkpoint.
 
     Returns:
         What the best weights were measured to be on what was held out; of several

@@ -9,8 +9,8 @@ import keras
 from qanet.datasets.batches import training_batches
 from qanet.errors import UserError
 from qanet.models.prediction import prediction
-from qanet.training.distribution import divisible
 from qanet.training.learner import Learner
+from qanet.training.shares import divisible
 
 
 class JaxDistribution:
@@ -39,8 +39,8 @@ class JaxDistribution:
             state = [[variable.value for variable in group] for group in groups]
             try:
                 for batch in training_batches(maker, plan):
-                    state, *told = step(state, self._distributed(batch))
-                    yield tuple(told)
+                    state, loss, norm = step(state, self._distributed(batch))
+                    yield loss, norm
             finally:
                 # The step has taken the variables' buffers over.
                 for group, values in zip(groups, state, strict=True):

@@ -17,8 +17,8 @@ from qanet.errors import UserError
 from qanet.models.half_precision import around_products, is_half_on_processor
 from qanet.models.prediction import prediction
 from qanet.training.cluster import is_first_worker
-from qanet.training.distribution import divisible
 from qanet.training.learner import Learner
+from qanet.training.shares import divisible
 
 
 class TensorFlowDistribution:

@@ -5,7 +5,7 @@ from functools import partial
 
 from qanet.config import ORIGINAL, Config
 from qanet.console import log
-from qanet.datasets.squad import Example
+from qanet.datasets.squad import Example, spread
 from qanet.datasets.training_data import TrainingData
 from qanet.datasets.training_files import read_training_data
 from qanet.decoding import Answer
@@ -18,7 +18,7 @@ from qanet.training.trainer import Trainer
 
 
 @dataclass
-class Report:
+class TrainingReport:
     """What a training came to.
 
     Attributes:
@@ -33,12 +33,10 @@ class Report:
 
     def samples(self, count: int) -> list[tuple[Example, Answer]]:
         """Examples spread evenly over dev, with the reader's answers."""
-        count = min(count, len(self.examples))
-        chosen = [i * len(self.examples) // count for i in range(count)]
-        return [(self.examples[i], self.answers[i]) for i in chosen]
+        return spread(list(zip(self.examples, self.answers, strict=True)), count)
 
 
-def train_run(config: Config, run: Run, resume: bool = False) -> Report | None:
+def train_run(config: Config, run: Run, resume: bool = False) -> TrainingReport | None:
     """Trains, evaluates the best weights on the whole of dev, and stores it all.
 
     Of several workers the first one writes and reports; the others return `None`.
@@ -59,7 +57,7 @@ def train_run(config: Config, run: Run, resume: bool = False) -> Report | None:
 
 def _train_run(
     config: Config, run: Run, resume: bool, distribution: Distribution
-) -> Report | None:
+) -> TrainingReport | None:
     data = read_training_data(
         config,
         cache_directory(),
@@ -100,7 +98,7 @@ def _train_run(
     # The last file: where it is, there is nothing to resume.
     run.save_metrics(result.metrics)
     answers = [result.answers[example.id][0] for example in data.dev_examples]
-    return Report(result.metrics, data.dev_examples, answers)
+    return TrainingReport(result.metrics, data.dev_examples, answers)
 
 
 def _known_vocabulary(config: Config, run: Run, resume: bool) -> TextEncoder | None:

@@ -8,7 +8,7 @@ from keras import ops
 
 from qanet.config import Config
 from qanet.datasets.batches import BatchMaker
-from qanet.datasets.plans import PlannedBatch, plan_training
+from qanet.datasets.plans import PlannedBatch, plan_training, sources_of
 from qanet.datasets.training_data import TrainingData
 from qanet.datasets.windows import Windows, training_windows
 from qanet.evaluation.evaluator import evaluate
@@ -127,10 +127,11 @@ class Trainer:
 
 def left_out_of(sources: dict[str, int], windows: Windows) -> dict[str, int]:
     """How many examples of each training set no window shows."""
-    counts = list(sources.values())
-    source_of = np.searchsorted(np.cumsum(counts), windows.examples, side="right")
-    shown = np.bincount(source_of, minlength=len(counts))
-    return dict(zip(sources, (counts - shown).tolist(), strict=True))
+    shown = np.bincount(sources_of(windows, sources), minlength=len(sources))
+    return {
+        name: count - int(number)
+        for (name, count), number in zip(sources.items(), shown, strict=True)
+    }
 
 
 def reading_learner(

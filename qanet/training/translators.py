@@ -28,7 +28,7 @@ def train_translator(
     Args:
         config: the configuration.
         run: the directory.
-        resume: continue from its last measurement.
+        resume: continue from its newest checkpoint.
 
     Returns:
         BLEU, greedy and with beams, and what it was measured on; of several workers the

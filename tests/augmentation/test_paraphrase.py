@@ -16,7 +16,6 @@ from qanet.augmentation.paraphrase import (
     choose,
     passages,
     rebuild,
-    spread,
 )
 from qanet.datasets.squad import Example, Span
 
@@ -55,12 +54,6 @@ def test_passages_are_the_contexts_in_order():
 def test_sentences_are_on_one_line():
     (passage,) = passages([example(1, "Bo", "It was\nBo's  \t house.")])
     assert passage.sentences == ["It was Bo's house."]
-
-
-@pytest.mark.parametrize(("count", "taken"), [(1, "0"), (3, "036"), (99, "0123456789")])
-def test_spread(count, taken):
-    read = passages(example(i, "x", f"{i} x") for i in range(10))
-    assert "".join(p.context[0] for p in spread(read, count)) == taken
 
 
 def test_the_passage_is_told_in_new_words_around_its_old_spaces():

@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qanet.datasets import squad
-from qanet.datasets.squad import Example, Span, parse_squad, read_squad, write_squad
+from qanet.datasets.squad import (
+    Example,
+    Span,
+    parse_squad,
+    read_squad,
+    spread,
+    write_squad,
+)
 from qanet.errors import UserError
 from qanet.text.tokenizer import tokenize
 
@@ -45,6 +52,11 @@ def read(tmp_path):
 
 def counts(**known):
     return dict.fromkeys(squad.COUNTS, 0) | known
+
+
+@pytest.mark.parametrize(("count", "taken"), [(1, "0"), (3, "036"), (99, "0123456789")])
+def test_spread(count, taken):
+    assert "".join(spread("0123456789", count)) == taken
 
 
 def test_version_1_1(read):

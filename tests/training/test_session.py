@@ -16,7 +16,7 @@ from qanet.errors import UserError
 from qanet.evaluation.evaluator import evaluate
 from qanet.reader import Reader
 from qanet.run import Run
-from qanet.training.session import Report, _epochs, train_run
+from qanet.training.session import TrainingReport, _epochs, train_run
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from qanet.training.session import Report, _epochs, train_run
 def test_samples_are_spread_evenly_over_dev(count, expected):
     examples = [Example(str(i), "q", "c", ()) for i in range(10)]
     answers = [Answer(str(i), 0, 1, 1.0) for i in range(10)]
-    samples = Report({}, examples, answers).samples(count)
+    samples = TrainingReport({}, examples, answers).samples(count)
     assert [example.id for example, _ in samples] == (expected or list("0123456789"))
     assert all(example.id == answer.text for example, answer in samples)
 
