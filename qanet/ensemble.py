@@ -10,8 +10,8 @@ from qanet.datasets.features import Features, build_features
 from qanet.datasets.squad import Example
 from qanet.decoding import ContextLogits, split_no_answer
 from qanet.errors import UserError
-from qanet.projection import log_totals, probabilities, project
 from qanet.reader import Reader
+from qanet.token_alignment import align, log_totals, probabilities
 
 # Added to a probability before its logarithm, so that no logit is infinite.
 SMALLEST = 1e-12
@@ -70,7 +70,7 @@ class Ensemble(Reader):
                 own = build_features(examples, reader.vocabulary.tokens)
             said = reader.logits(examples, own, chosen, progress)
             for place, (i, logits) in enumerate(zip(chosen, said, strict=True)):
-                found = project(probabilities(logits), own.spans_of(i), spans[place])
+                found = align(probabilities(logits), own.spans_of(i), spans[place])
                 total[place] += found / len(self.readers)
                 sums[place] += log_totals(logits) / len(self.readers)
         return [self._as_logits(*both) for both in zip(total, sums, strict=True)]

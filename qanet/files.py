@@ -62,7 +62,7 @@ def remove_parts(directory: Path) -> None:
 
 
 @contextlib.contextmanager
-def held(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
     """Holds a file or directory, so that no other process can hold it meanwhile.
 
     It is let go when the process ends, however that ends. Holds nothing on Windows and

@@ -17,7 +17,7 @@ from qanet.datasets.soft_targets import (
 )
 from qanet.datasets.squad import Example
 from qanet.errors import UserError
-from qanet.files import digest_of, held, parse_json, write_text
+from qanet.files import digest_of, locked, parse_json, write_text
 from qanet.onnx_reader import reader_files
 from qanet.reader import Reader
 
@@ -54,7 +54,7 @@ def teach(
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"{directory}: cannot be made: {error.strerror}") from None
-    with held(directory):
+    with locked(directory):
         _check_parts(directory, key)
         if output.exists():
             _check_whole(directory, output, examples)

@@ -22,7 +22,7 @@ from qanet.decoding import (
     spans_of_context,
     split_no_answer,
 )
-from qanet.projection import probabilities
+from qanet.token_alignment import probabilities
 
 
 def brute_force(start_logits, end_logits, max_answer_tokens):

@@ -17,7 +17,7 @@ from qanet.files import (
     cache_directory,
     decoded_lines,
     digest_of,
-    held,
+    locked,
     pack_json,
     parse_json,
     read_arrays,
@@ -142,13 +142,13 @@ def test_parts_of_a_killed_process_are_removed(tmp_path, monkeypatch):
 def test_a_directory_is_held_by_one_at_a_time(tmp_path):
     directory = tmp_path / "run"
     directory.mkdir()
-    with held(directory):
+    with locked(directory):
         refused = pytest.raises(UserError, match="run: another process is at work")
-        with refused, held(directory):
+        with refused, locked(directory):
             pass
-        with held(tmp_path):
+        with locked(tmp_path):
             pass
-    with held(directory):
+    with locked(directory):
         pass
     assert listing(directory) == []
 
@@ -313,10 +313,10 @@ def test_where_there_are_no_locks_nothing_is_held(tmp_path, monkeypatch):
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", no_locks)
-    with held(tmp_path), held(tmp_path):
+    with locked(tmp_path), locked(tmp_path):
         pass
     monkeypatch.setitem(sys.modules, "fcntl", None)  # Windows
-    with held(tmp_path), held(tmp_path):
+    with locked(tmp_path), locked(tmp_path):
         pass
 
 

@@ -13,7 +13,7 @@ from qanet.commands.settings import tables
 from qanet.config import Config, preset_names
 from qanet.models.registry import MODELS
 from qanet.pretraining.bilm_config import BiLMPretrainingConfig
-from qanet.pretraining.mlm_config import PretrainingConfig
+from qanet.pretraining.mlm_config import MLMPretrainingConfig
 from qanet.reader import Reader
 from qanet.translation.config import TranslationConfig
 
@@ -145,7 +145,7 @@ def test_every_setting_that_is_shown_exists(path):
     sections["model"].update(
         *(entry.settings.model_fields for entry in MODELS.values())
     )
-    for config in (TranslationConfig, PretrainingConfig, BiLMPretrainingConfig):
+    for config in (TranslationConfig, MLMPretrainingConfig, BiLMPretrainingConfig):
         for name, field in config.model_fields.items():
             if name in sections:
                 sections[name].update(getattr(field.annotation, "model_fields", ()))

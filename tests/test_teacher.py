@@ -11,7 +11,7 @@ from qanet.datasets.features import build_features
 from qanet.datasets.soft_targets import load_targets
 from qanet.datasets.squad import read_squad
 from qanet.errors import UserError
-from qanet.files import held
+from qanet.files import locked
 from qanet.teacher import key_of, parts_of, teach
 
 
@@ -163,7 +163,7 @@ def test_a_directory_that_another_teacher_holds_is_left_alone(
 ):
     output = tmp_path / "targets.npz"
     parts_of(output).mkdir()
-    with held(parts_of(output)), pytest.raises(UserError, match="another process"):
+    with locked(parts_of(output)), pytest.raises(UserError, match="another process"):
         teach(trained_reader, examples, "dev.json", output, "key")
     assert not list(parts_of(output).iterdir())
 

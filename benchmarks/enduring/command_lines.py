@@ -186,12 +186,12 @@ def _keys() -> list[str]:
     from qanet.config import Config
     from qanet.models.registry import MODELS
     from qanet.pretraining.bilm_config import BiLMPretrainingConfig
-    from qanet.pretraining.mlm_config import PretrainingConfig
+    from qanet.pretraining.mlm_config import MLMPretrainingConfig
     from qanet.translation.config import TranslationConfig
 
     keys = ["model.name", "data.mix.new", "model.new.er", "new", "", "a..b", "data"]
     sections = [Config(), *(entry.settings() for entry in MODELS.values())]
-    others = PretrainingConfig, BiLMPretrainingConfig, TranslationConfig
+    others = MLMPretrainingConfig, BiLMPretrainingConfig, TranslationConfig
     documents = [section.model_dump(mode="json") for section in sections]
     documents += [kind.defaults({}) for kind in others]
     for document in documents:

@@ -125,7 +125,7 @@ def _answer_many(options: argparse.Namespace) -> None:
 
 def _answer_into(options: argparse.Namespace, source: BinaryIO, output: Path) -> None:
     """Answers into a file, which is there when all is done."""
-    from qanet.files import held, write_text
+    from qanet.files import locked, write_text
     from qanet.question_file import key_of, rows_done, write_answers
 
     part = output.with_name(f"{output.name}.part")
@@ -139,7 +139,7 @@ def _answer_into(options: argparse.Namespace, source: BinaryIO, output: Path) ->
     try:
         part.parent.mkdir(parents=True, exist_ok=True)
         part.touch()
-        with held(part):
+        with locked(part):
             try:
                 _refuse_existing(output)  # Another process may have finished it.
                 begun = part.stat().st_size > 0

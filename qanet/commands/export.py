@@ -75,7 +75,7 @@ def _run(options: argparse.Namespace) -> None:
 
     from qanet.checksums import write_checksums
     from qanet.export.card import CARD_FILE, model_card, read_facts
-    from qanet.export.places import without_places
+    from qanet.export.paths import without_paths
     from qanet.files import write_text
     from qanet.models.registry import MODELS, contextual_of
     from qanet.run import Run
@@ -117,7 +117,7 @@ def _run(options: argparse.Namespace) -> None:
         tf.config.set_visible_devices([], "GPU")
     # Whatever it was trained in: the runtimes of devices have no bfloat16.
     trained = run.load(precision="float32")
-    trained = replace(trained, config=without_places(trained.config))
+    trained = replace(trained, config=without_paths(trained.config))
     try:
         options.output.parent.mkdir(parents=True, exist_ok=True)
         # Whole or not at all: made beside its place, then renamed.

@@ -18,8 +18,8 @@ def add_parser(commands) -> None:
         "pretrain",
         help="train an encoder on text, for a reader to begin with",
         description="Trains an encoder on text without questions, and measures it on "
-        "documents that it has not seen. Objective mlm is BERT's: pieces that are "
-        "hidden are predicted, and whether one segment of text follows another; it "
+        "documents that it has not seen. Objective mlm is BERT's: masked pieces "
+        "are predicted, and whether one segment of text follows another; it "
         "needs pip install 'qanet[bert]'. Objective bilm is ELMo's: each word is "
         "predicted from those before it, and from those after it. "
         "docs/pretraining.md tells what is done. At the end it prints the command that "
@@ -71,9 +71,9 @@ class Masked:
 
     @staticmethod
     def run(directory: Path):
-        from qanet.pretraining.run import PretrainingRun
+        from qanet.pretraining.run import MLMRun
 
-        return PretrainingRun(directory)
+        return MLMRun(directory)
 
     @staticmethod
     def check(config) -> None:
@@ -84,9 +84,9 @@ class Masked:
 
     @staticmethod
     def train(config, run, resume: bool) -> dict[str, float] | None:
-        from qanet.training.mlm_pretrainer import pretrain
+        from qanet.training.mlm_pretrainer import pretrain_mlm
 
-        return pretrain(config, run, resume)
+        return pretrain_mlm(config, run, resume)
 
     @staticmethod
     def tell(config, run, metrics: dict[str, float]) -> None:
@@ -94,7 +94,7 @@ class Masked:
         from qanet.models.pretrained import size_options
 
         say(
-            f"held out, at step {metrics['step']:,}: loss of a hidden piece "
+            f"held out, at step {metrics['step']:,}: loss of a masked piece "
             f"{metrics['masked_loss']:.3f}, {100 * metrics['masked_accuracy']:.1f} % "
             "of them predicted rightly; of the pairs "
             f"{100 * metrics['next_sentence_accuracy']:.1f} %"

@@ -16,7 +16,7 @@ from qanet.datasets.squad import Example
 from qanet.decoding import ContextLogits
 from qanet.errors import UserError
 from qanet.files import DamagedFile, pack_json, read_arrays, unpack_json, write_file
-from qanet.projection import probabilities, project
+from qanet.token_alignment import align, probabilities
 
 # Raise it when the arrays change.
 FORMAT = 1
@@ -277,7 +277,7 @@ def aligned(
         logits = targets.logits_of(question)
         if not none_first:
             logits = logits._replace(no_answer=-np.inf)
-        found = project(
+        found = align(
             probabilities(logits),
             targets.spans_of(question),
             features.spans_of(example),

@@ -14,7 +14,7 @@ from pydantic import Field
 from qanet import __version__
 from qanet.config import Config
 from qanet.errors import UserError, reading_text
-from qanet.export.places import without_places
+from qanet.export.paths import without_paths
 from qanet.run import Run
 from qanet.settings import Section, load_settings
 
@@ -75,7 +75,7 @@ def model_card(run: Run, facts: Facts) -> str:
     Raises:
         UserError: a file of the run is missing or damaged.
     """
-    config = without_places(run.load_config())
+    config = without_paths(run.load_config())
     settings = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
     sections = [
         f"# {facts.name}",

@@ -55,7 +55,7 @@ def build_cloze(config: ClozeConfig, sizes: EmbeddingSizes) -> "keras.Model":
     import keras
 
     from qanet.layers.attention_over_attention import AttentionOverAttention
-    from qanet.layers.word_sums import WordSums
+    from qanet.layers.attention_sum import AttentionSum
 
     # Each text is read by an LSTM of its own.
     texts = embed_words(config, sizes)
@@ -67,7 +67,7 @@ def build_cloze(config: ClozeConfig, sizes: EmbeddingSizes) -> "keras.Model":
     attention = AttentionOverAttention(name="attention")(
         context, question, texts.context_mask, texts.question_mask
     )
-    logits = WordSums(name="word_sums")(
+    logits = AttentionSum(name="word_sums")(
         attention, texts.inputs["context_words"], texts.inputs["context_characters"]
     )
     # Keras does not rebuild a model that gives one tensor twice.

@@ -60,12 +60,12 @@ def build_slqa(config: SLQAConfig, sizes: EmbeddingSizes) -> "keras.Model":
     """
     import keras
 
+    from qanet.layers.attention_pooling import AttentionPooling
     from qanet.layers.bilinear_pointer import BilinearPointer
     from qanet.layers.co_attention import CoAttention
     from qanet.layers.dropout import Dropout
     from qanet.layers.gated_fusion import GatedFusion
     from qanet.layers.self_alignment import BilinearSelfAlignment
-    from qanet.layers.text_summary import TextSummary
 
     texts = embed_words(config, sizes)
     context_mask, question_mask = texts.context_mask, texts.question_mask
@@ -96,7 +96,7 @@ def build_slqa(config: SLQAConfig, sizes: EmbeddingSizes) -> "keras.Model":
 
     # Match: the question as one vector.
     question = bidirectional_lstm(config, "question")(question, question_mask)
-    question = TextSummary(name="question_summary")(question, question_mask)
+    question = AttentionPooling(name="question_summary")(question, question_mask)
     dropout = Dropout(config.dropout, name="output_dropout")
     start, end = BilinearPointer(name="pointer")(
         dropout(context), question, context_mask

@@ -14,7 +14,7 @@ MASKED, REPLACED = 0.8, 0.1
 
 
 class Masking:
-    """Chooses pieces of a sequence and hides them.
+    """Chooses pieces of a sequence and masks them.
 
     Args:
         vocabulary: of the pieces.
@@ -40,7 +40,7 @@ class Masking:
         """How many of so many pieces are chosen, at most."""
         return max(1, round(self.share * pieces))
 
-    def hide(
+    def mask(
         self, pieces: np.ndarray, random: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         """Chooses pieces; most become [MASK], some another piece, some stay.
@@ -53,24 +53,24 @@ class Masking:
             random: what is drawn from.
 
         Returns:
-            The sequence as the model sees it, and the places that were chosen, which
+            The sequence as the model sees it, and the positions that were chosen, which
             rise. Of whole words, none may have fitted.
         """
         candidates = np.flatnonzero(self._may_be_chosen[pieces])
         count = self.count(len(candidates))
         if self.whole_words:
-            places = self._whole_words(pieces, candidates, count, random)
+            positions = self._whole_words(pieces, candidates, count, random)
         else:
-            places = random.permutation(candidates)[:count]
-        places = np.sort(places)
-        fate = random.random(len(places))
+            positions = random.permutation(candidates)[:count]
+        positions = np.sort(positions)
+        fate = random.random(len(positions))
         others = self._replacements[
-            random.integers(len(self._replacements), size=len(places))
+            random.integers(len(self._replacements), size=len(positions))
         ]
-        kept = np.where(fate < MASKED + REPLACED, others, pieces[places])
-        hidden = pieces.copy()
-        hidden[places] = np.where(fate < MASKED, self._mask, kept)
-        return hidden, places
+        kept = np.where(fate < MASKED + REPLACED, others, pieces[positions])
+        masked = pieces.copy()
+        masked[positions] = np.where(fate < MASKED, self._mask, kept)
+        return masked, positions
 
     def _whole_words(
         self,
@@ -79,7 +79,7 @@ class Masking:
         count: int,
         random: np.random.Generator,
     ) -> np.ndarray:
-        """Places of words that come to at most so many pieces."""
+        """Positions of words that come to at most so many pieces."""
         begins = ~self._continues[pieces[candidates]]
         # What a cut has left of a word is a word of its own.
         begins |= np.diff(candidates, prepend=-2) > 1

@@ -1,4 +1,4 @@
-"""Batches of pairs of segments with hidden pieces."""
+"""Batches of pairs of segments with masked pieces."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from qanet.datasets.plans import NO_ITEM, PlannedBatch
 from qanet.errors import UserError
 from qanet.models.bert import MARKS
 from qanet.pretraining.masking import Masking
-from qanet.pretraining.mlm_config import PretrainingConfig
+from qanet.pretraining.mlm_config import MLMPretrainingConfig
 from qanet.pretraining.pairs import Sentences, draw_pairs
 from qanet.text.pieces import CLS, PADDING, SEP, WordPieces
 
@@ -34,7 +34,7 @@ class MaskedBatches:
         self,
         sentences: Sentences,
         vocabulary: WordPieces,
-        config: PretrainingConfig,
+        config: MLMPretrainingConfig,
         count: int | None = None,
     ):
         training = config.training
@@ -44,7 +44,7 @@ class MaskedBatches:
         self.pairs = self._drawn(sentences, count)
         self.masking = Masking(vocabulary, training.masked, training.whole_words)
         # Of a sequence, at most.
-        self.places = self.masking.count(self.length - MARKS)
+        self.positions = self.masking.count(self.length - MARKS)
         self._cls, self._sep, self._padding = (
             vocabulary.number_of[piece] for piece in (CLS, SEP, PADDING)
         )
@@ -79,23 +79,23 @@ class MaskedBatches:
         """What the model reads.
 
         Returns:
-            int32 `pieces` and `segments` `(rows, length)`, and `places`
-            `(rows, places)`, those of the pieces to predict; those that are left over
-            are 0. Of padding alone where there is no item.
+            int32 `pieces` and `segments` `(rows, length)`, and `masked_positions`
+            `(rows, positions)`, those of the pieces to predict; those that are left
+            over are 0. Of padding alone where there is no item.
         """
         made = self._made(batch)
-        return {name: made[name] for name in ("pieces", "segments", "places")}
+        return {name: made[name] for name in ("pieces", "segments", "masked_positions")}
 
     def targets(self, batch: PlannedBatch) -> Arrays:
         """What it is to say.
 
         Returns:
-            int32 `hidden` `(rows, places)`, what stands at `places` in truth, padding
-            where these are left over; and `is_random` `(rows,)`, whether the second
-            segment is from another document.
+            int32 `labels` `(rows, positions)`, the pieces at `masked_positions`,
+            padding where these are left over; and `is_random` `(rows,)`, whether the
+            second segment is from another document.
         """
         made = self._made(batch)
-        return {name: made[name] for name in ("hidden", "is_random")}
+        return {name: made[name] for name in ("labels", "is_random")}
 
     def _made(self, batch: PlannedBatch) -> Arrays:
         # Inputs and targets of a batch are asked for one after the other.
@@ -108,7 +108,7 @@ class MaskedBatches:
         rows = len(batch.items)
         pieces = np.full((rows, self.length), self._padding, dtype=np.int32)
         segments = np.zeros((rows, self.length), dtype=np.int32)
-        places, hidden = np.zeros((2, rows, self.places), dtype=np.int32)
+        positions, labels = np.zeros((2, rows, self.positions), dtype=np.int32)
         is_random = np.zeros(rows, dtype=np.int32)
         for row, item in enumerate(batch.items):
             if item == NO_ITEM:
@@ -117,16 +117,16 @@ class MaskedBatches:
             sequence, middle = self._sequence(*bounds)
             # By a key of its own: [seed, 0] would be the stream of the seed itself.
             key = np.random.SeedSequence(self.seed, spawn_key=(int(item),))
-            seen, chosen = self.masking.hide(sequence, np.random.default_rng(key))
+            seen, chosen = self.masking.mask(sequence, np.random.default_rng(key))
             pieces[row, : len(seen)] = seen
             segments[row, middle : len(seen)] = 1
-            places[row, : len(chosen)] = chosen
-            hidden[row, : len(chosen)] = sequence[chosen]
+            positions[row, : len(chosen)] = chosen
+            labels[row, : len(chosen)] = sequence[chosen]
         return {
             "pieces": pieces,
             "segments": segments,
-            "places": places,
-            "hidden": hidden,
+            "masked_positions": positions,
+            "labels": labels,
             "is_random": is_random,
         }
 

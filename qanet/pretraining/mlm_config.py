@@ -81,7 +81,7 @@ class TrainingConfig(LearningConfig):
         return self
 
 
-class PretrainingConfig(Section):
+class MLMPretrainingConfig(Section):
     """The whole configuration.
 
     Attributes:

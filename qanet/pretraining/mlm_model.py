@@ -9,13 +9,13 @@ from qanet.layers.piece_embedding import DEVIATION, PieceEmbedding
 from qanet.models.bert import BERTConfig, PieceSizes, encode
 
 
-def build_pretraining_model(config: BERTConfig, sizes: PieceSizes) -> keras.Model:
+def build_mlm_model(config: BERTConfig, sizes: PieceSizes) -> keras.Model:
     """Builds the model with untrained weights.
 
     Its inputs are those of `qanet.pretraining.mlm_batches.MaskedBatches`. Its outputs
-    are float32: `hidden`, the logits of each piece at each of the places, `(batch,
-    places, pieces)`, and `is_random`, `(batch, 2)`, the logits of a second segment that
-    comes next and of one that is random.
+    are float32: `masked_logits`, those of each piece at each of the masked positions,
+    `(batch, positions, pieces)`, and `is_random`, `(batch, 2)`, the logits of a second
+    segment that comes next and of one that is random.
 
     Args:
         config: settings of the encoder.
@@ -23,7 +23,7 @@ def build_pretraining_model(config: BERTConfig, sizes: PieceSizes) -> keras.Mode
     """
     inputs = {
         name: keras.Input((None,), dtype="int32", name=name)
-        for name in ("pieces", "segments", "places")
+        for name in ("pieces", "segments", "masked_positions")
     }
     pieces = inputs["pieces"]
     positions = ops.cumsum(ops.ones_like(pieces), axis=1) - 1
@@ -31,10 +31,12 @@ def build_pretraining_model(config: BERTConfig, sizes: PieceSizes) -> keras.Mode
     x = encode(pieces, positions, inputs["segments"], mask, config, sizes)
     embedding = keras.Model(inputs, x).get_layer("embedding")
 
-    hidden = PiecePredictor(embedding, name="predictor")(x, inputs["places"])
+    masked_logits = PiecePredictor(embedding, name="predictor")(
+        x, inputs["masked_positions"]
+    )
     pooled = dense(config.width, activation="tanh", name="pooler")(x[:, 0])
     is_random = dense(2, name="next_sentence")(pooled)
-    outputs = {"hidden": hidden, "is_random": is_random}
+    outputs = {"masked_logits": masked_logits, "is_random": is_random}
     return keras.Model(inputs, outputs, name="pretraining")
 
 
@@ -45,15 +47,15 @@ def dense(units: int, **settings) -> keras.layers.Dense:
 
 
 class PiecePredictor(keras.layers.Layer):
-    """E layer_norm(gelu(x W + b)) + c at some places; E is the table of the pieces.
+    """E layer_norm(gelu(x W + b)) + c at some positions; E is the table of the pieces.
 
-    The places are looked up before, so that the large product is formed for them alone.
+    The positions are picked before, so that the large product is formed for them alone.
 
     Args:
         embedding: the layer whose table it shares.
 
-    Input: float tensor `(batch, length, width)` and integers `(batch, places)`.
-    Output: float32 tensor `(batch, places, pieces)`.
+    Input: float tensor `(batch, length, width)` and integers `(batch, positions)`.
+    Output: float32 tensor `(batch, positions, pieces)`.
     """
 
     def __init__(self, embedding: PieceEmbedding, **settings):
@@ -62,20 +64,20 @@ class PiecePredictor(keras.layers.Layer):
         self.transform = dense(embedding.width, activation=gelu, name="transform")
         self.norm = keras.layers.LayerNormalization(epsilon=1e-12, name="norm")
 
-    def build(self, x_shape, places_shape):
+    def build(self, x_shape, positions_shape):
         self.transform.build(x_shape)
         self.norm.build(x_shape)
         self.bias = self.add_weight(
             name="bias", shape=(self.embedding.pieces,), initializer="zeros"
         )
 
-    def call(self, x, places):
+    def call(self, x, positions):
         # A product, whose gradient is one too.
-        chosen = ops.one_hot(places, ops.shape(x)[1], dtype=x.dtype)
+        chosen = ops.one_hot(positions, ops.shape(x)[1], dtype=x.dtype)
         x = self.norm(self.transform(ops.matmul(chosen, x)))
         # In single precision there, for look-ups.
         table = ops.cast(ops.transpose(self.embedding.piece_table), x.dtype)
         return ops.cast(ops.matmul(x, table) + self.bias, "float32")
 
-    def compute_output_shape(self, x_shape, places_shape):
-        return (*places_shape, self.embedding.pieces)
+    def compute_output_shape(self, x_shape, positions_shape):
+        return (*positions_shape, self.embedding.pieces)

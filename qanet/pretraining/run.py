@@ -6,11 +6,11 @@ Importing this imports no Keras, so that mistakes are told before it is waited f
 import os
 
 from qanet.pretraining.bilm_config import BiLMPretrainingConfig
-from qanet.pretraining.mlm_config import PretrainingConfig
+from qanet.pretraining.mlm_config import MLMPretrainingConfig
 from qanet.run import RunDirectory
 
 
-class PretrainingRun(RunDirectory):
+class MLMRun(RunDirectory):
     """The directory of a pre-training.
 
     When it has come to its end, `encoder/` holds the best weights in the layout of
@@ -20,7 +20,7 @@ class PretrainingRun(RunDirectory):
         directory: its path; it need not exist yet.
     """
 
-    settings = PretrainingConfig
+    settings = MLMPretrainingConfig
     unknown = (
         "not the directory of a pre-training (it has no config.json); give the one "
         "that pretrain made"
@@ -32,7 +32,7 @@ class PretrainingRun(RunDirectory):
         self.encoder_directory = self.directory / "encoder"
 
 
-class BiLMRun(PretrainingRun):
+class BiLMRun(MLMRun):
     """The same of a bidirectional language model.
 
     `encoder/` is in the layout of public ELMo models, for `model.contextual`.

@@ -19,7 +19,7 @@ from qanet.config import LearningConfig
 from qanet.console import progress_bar
 from qanet.datasets.batches import Maker
 from qanet.datasets.plans import PlannedBatch
-from qanet.files import held, write_csv
+from qanet.files import locked, write_csv
 from qanet.run import RunDirectory
 from qanet.training.checkpoint import Progress, restore_checkpoint, save_checkpoint
 from qanet.training.curves import Curves
@@ -104,7 +104,7 @@ class Loop:
         with contextlib.ExitStack() as stack:
             if self.is_chief:
                 self.run.directory.mkdir(parents=True, exist_ok=True)
-                stack.enter_context(held(self.run.directory))
+                stack.enter_context(locked(self.run.directory))
             bar = stack.enter_context(
                 progress_bar(
                     total=steps,

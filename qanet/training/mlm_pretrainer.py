@@ -18,10 +18,10 @@ from qanet.models.pretrained import (
     save_pretrained,
 )
 from qanet.pretraining.mlm_batches import MaskedBatches
-from qanet.pretraining.mlm_config import PretrainingConfig
-from qanet.pretraining.mlm_model import build_pretraining_model
+from qanet.pretraining.mlm_config import MLMPretrainingConfig
+from qanet.pretraining.mlm_model import build_mlm_model
 from qanet.pretraining.pairs import encode_documents
-from qanet.pretraining.run import PretrainingRun
+from qanet.pretraining.run import MLMRun
 from qanet.pretraining.texts import Document, read_documents, split_held_out
 from qanet.text.pieces import WordPieces
 from qanet.training.checkpoint import checkpoints
@@ -34,8 +34,8 @@ from qanet.training.loss import smoothed_cross_entropy
 LEAST_DOCUMENTS = 2
 
 
-def pretrain(
-    config: PretrainingConfig, run: PretrainingRun, resume: bool = False
+def pretrain_mlm(
+    config: MLMPretrainingConfig, run: MLMRun, resume: bool = False
 ) -> dict[str, float] | None:
     """Trains, and stores the encoder with its vocabulary.
 
@@ -74,7 +74,7 @@ def pretrain(
 
 
 def _make_loop(
-    config: PretrainingConfig, run: PretrainingRun, resume: bool, distribution
+    config: MLMPretrainingConfig, run: MLMRun, resume: bool, distribution
 ) -> tuple[Loop, WordPieces]:
     """The loop, and the word pieces."""
     training = config.training
@@ -92,11 +92,11 @@ def _make_loop(
             (held_out, None),
         )
     )
-    model = build_pretraining_model(config.model, piece_sizes(vocabulary))
+    model = build_mlm_model(config.model, piece_sizes(vocabulary))
     if config.model.pretrained and not checkpoints(run.checkpoint_directory):
         load_pretrained(model, config.model)
     task = Task(
-        learner=pretraining_learner(model, config),
+        learner=mlm_learner(model, config),
         maker=batches,
         plan=batches.plan(),
         measure=_measurement(distribution.predictor(model), held_out_batches),
@@ -115,7 +115,7 @@ def _make_loop(
     return loop, vocabulary
 
 
-def _make_vocabulary(config: PretrainingConfig, train: list[Document]) -> WordPieces:
+def _make_vocabulary(config: MLMPretrainingConfig, train: list[Document]) -> WordPieces:
     """The public model's, or one that is made of the texts to train on."""
     if config.model.pretrained:
         return WordPieces.load(Path(config.model.pretrained))
@@ -123,14 +123,16 @@ def _make_vocabulary(config: PretrainingConfig, train: list[Document]) -> WordPi
     return WordPieces.train(texts, config.data.pieces)
 
 
-def pretraining_learner(model: keras.Model, config: PretrainingConfig) -> Learner:
-    """What trains the model: the mean loss of a hidden piece and that of a pair.
+def mlm_learner(model: keras.Model, config: MLMPretrainingConfig) -> Learner:
+    """What trains the model: the mean loss of a masked piece and that of a pair.
 
     Each replica takes the mean of its own share, which has about as many pieces.
     """
 
     def loss(targets, outputs):
-        total, count = smoothed_cross_entropy(targets["hidden"], outputs["hidden"], 0.0)
+        total, count = smoothed_cross_entropy(
+            targets["labels"], outputs["masked_logits"], 0.0
+        )
         pairs = pair_losses(targets["is_random"], outputs["is_random"])
         return total / ops.maximum(count, 1.0) + ops.mean(pairs)
 
@@ -159,7 +161,7 @@ def _measurement(
 ) -> Callable[[], dict[str, float]]:
     """Measures a model on documents that are not trained on, always the same pairs.
 
-    What it gives are `MEASURED`: the loss; that of a hidden piece; the share of these
+    What it gives are `MEASURED`: the loss; that of a masked piece; the share of these
     that are predicted rightly; and the share of the pairs that are.
     """
 
@@ -169,16 +171,16 @@ def _measurement(
             {name: np.asarray(array)[:real] for name, array in arrays.items()}
             for arrays in (predict(batches.inputs(batch)), batches.targets(batch))
         )
-        hidden, is_random = targets["hidden"], targets["is_random"]
-        total, count = smoothed_cross_entropy(hidden, outputs["hidden"], 0.0)
-        rightly = outputs["hidden"].argmax(axis=-1) == hidden
+        labels, is_random = targets["labels"], targets["is_random"]
+        total, count = smoothed_cross_entropy(labels, outputs["masked_logits"], 0.0)
+        rightly = outputs["masked_logits"].argmax(axis=-1) == labels
         pairs = pair_losses(is_random, outputs["is_random"])
         next_rightly = outputs["is_random"].argmax(axis=-1) == is_random
         return np.array(
             [
                 float(total),
                 float(count),
-                (rightly & (hidden != PADDING)).sum(),
+                (rightly & (labels != PADDING)).sum(),
                 float(ops.sum(pairs)),
                 next_rightly.sum(),
                 real,

@@ -28,7 +28,7 @@ def trained(monkeypatch):
             "next_sentence_accuracy": 0.75,
         }
 
-    monkeypatch.setattr(mlm_pretrainer, "pretrain", pretrain)
+    monkeypatch.setattr(mlm_pretrainer, "pretrain_mlm", pretrain)
     return calls
 
 
@@ -48,7 +48,7 @@ def test_train_and_resume(trained, tmp_path, capsys):
     assert (config.model.width, config.model.blocks) == (64, 4)
     assert (run.directory, resume) == (output, False)
     held_out, encoder, tuning, positions = capsys.readouterr().out.splitlines()
-    assert "loss of a hidden piece 2.346, 50.0 %" in held_out
+    assert "loss of a masked piece 2.346, 50.0 %" in held_out
     assert "75.0 %" in held_out
     assert encoder == f"encoder: {output / 'encoder'}"
     assert "positions from 128 on" in positions

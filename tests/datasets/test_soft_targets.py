@@ -20,8 +20,8 @@ from qanet.datasets.soft_targets import (
 from qanet.datasets.squad import Example
 from qanet.decoding import ContextLogits
 from qanet.errors import UserError
-from qanet.projection import probabilities
 from qanet.text.tokenizer import words_of
+from qanet.token_alignment import probabilities
 
 NAMES = ("teacher.npz", "train.json")
 EXAMPLES = [example(n, (0, 0), number=i) for i, n in enumerate((5, 1, 7))]

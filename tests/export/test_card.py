@@ -90,7 +90,7 @@ def test_the_facts_of_several_runs_come_before_those_of_the_last(trained):
     assert card["seed"] == ["1 and 42"]
 
 
-def test_a_card_holds_the_configuration_without_places(trained, tiny_files):
+def test_a_card_holds_the_configuration_without_paths(trained, tiny_files):
     card = model_card(Run(trained.directory), Facts())
     assert str(tiny_files.train.parent) not in card
     configuration = yaml.safe_load(card.split("```yaml\n")[1].removesuffix("```\n"))

@@ -327,7 +327,7 @@ def self_alignment(x, weights):
     return np.array(rows)
 
 
-def text_summary(x, weights):
+def attention_pooling(x, weights):
     return softmax(x @ weights["score/kernel"][:, 0], axis=0) @ x
 
 

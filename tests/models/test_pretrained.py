@@ -22,7 +22,7 @@ from qanet.models.pretrained import (
     read_tensors,
     save_pretrained,
 )
-from qanet.pretraining.mlm_model import build_pretraining_model
+from qanet.pretraining.mlm_model import build_mlm_model
 from qanet.text.pieces import WordPieces
 
 PUBLIC = Path(__file__).parent / "public_bert"
@@ -196,7 +196,7 @@ def pretraining(fixed_seed, randomise, tmp_path):
     """Writes a model with its heads, and gives its weights and the directory."""
     config = BERTConfig(**SIZES)
     vocabulary = WordPieces.load(PUBLIC)
-    model = build_pretraining_model(config, piece_sizes(vocabulary))
+    model = build_mlm_model(config, piece_sizes(vocabulary))
     randomise(model)
     vocabulary.save(tmp_path / "written")
     save_pretrained(model, config, tmp_path / "written")
@@ -207,7 +207,7 @@ def begun(directory):
     """A pre-training that goes on from a directory."""
     config = BERTConfig(pretrained=str(directory), **SIZES)
     sizes = piece_sizes(WordPieces.load(directory))
-    model = build_pretraining_model(config, sizes)
+    model = build_mlm_model(config, sizes)
     load_pretrained(model, config)
     return model
 

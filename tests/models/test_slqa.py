@@ -41,7 +41,7 @@ def numpy_slqa(reference, weights, config, example):
 
     aligned = reference.self_alignment(context, below("self_alignment"))
     context = read(fuse(context, aligned, "self_fusion"), "fused_context")
-    question = reference.text_summary(question, below("question_summary"))
+    question = reference.attention_pooling(question, below("question_summary"))
     return reference.bilinear_pointer(context, question, below("pointer"))
 
 

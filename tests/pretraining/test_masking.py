@@ -28,7 +28,7 @@ def sequence(a, b, padding):
 
 
 def words_of(pieces):
-    """The places of each word, found one by one."""
+    """The positions of each word, found one by one."""
     words, before = [], None
     for place, number in enumerate(pieces):
         piece = VOCABULARY.pieces[number]
@@ -55,29 +55,29 @@ def test_what_is_never_hidden(a, b, padding, share, whole_words, seed):
     pieces = sequence(a, b, padding)
     before = pieces.copy()
     masking = Masking(VOCABULARY, share, whole_words)
-    hidden, places = masking.hide(pieces, np.random.default_rng(seed))
+    masked, positions = masking.mask(pieces, np.random.default_rng(seed))
     np.testing.assert_array_equal(pieces, before)
-    assert hidden.dtype == pieces.dtype
-    assert (np.diff(places) > 0).all()
-    assert not np.isin(pieces[places], NEVER).any()
+    assert masked.dtype == pieces.dtype
+    assert (np.diff(positions) > 0).all()
+    assert not np.isin(pieces[positions], NEVER).any()
     # Nothing else is changed, and nothing becomes special but for the mask.
-    others = np.setdiff1d(np.arange(len(pieces)), places)
-    np.testing.assert_array_equal(hidden[others], pieces[others])
-    changed = hidden[hidden != pieces]
+    others = np.setdiff1d(np.arange(len(pieces)), positions)
+    np.testing.assert_array_equal(masked[others], pieces[others])
+    changed = masked[masked != pieces]
     assert not np.isin(changed, [*NEVER, UNKNOWN]).any()
     text = len(a) + len(b)
     count = max(1, round(share * text))
-    assert len(places) <= count == masking.count(text)
+    assert len(positions) <= count == masking.count(text)
     if not whole_words:
-        assert len(places) == count
+        assert len(positions) == count
 
 
 @given(TEXT, TEXT, st.floats(0.01, 0.99), st.integers(0, 2**32 - 1))
 def test_whole_words_are_hidden_together(a, b, share, seed):
     pieces = sequence(a, b, 3)
     masking = Masking(VOCABULARY, share, whole_words=True)
-    _, places = masking.hide(pieces, np.random.default_rng(seed))
-    chosen = set(places.tolist())
+    _, positions = masking.mask(pieces, np.random.default_rng(seed))
+    chosen = set(positions.tolist())
     words = words_of(pieces)
     for word in words:
         assert chosen.issuperset(word) or chosen.isdisjoint(word)
@@ -92,19 +92,19 @@ def test_a_cut_word_does_not_join_the_one_before_the_separator():
     assert VOCABULARY.pieces[45] == "##c0"
     masking = Masking(VOCABULARY, 0.5, whole_words=True)
     drawn = {
-        tuple(masking.hide(pieces, np.random.default_rng(seed))[1])
+        tuple(masking.mask(pieces, np.random.default_rng(seed))[1])
         for seed in range(20)
     }
     assert drawn == {(1,), (3,)}
 
 
 def draws(masking, pieces, count=3000):
-    """Which places were chosen, and what stands there afterwards, `(count, length)`."""
-    chosen, hidden = np.zeros((2, count, len(pieces)), dtype=int)
+    """Which positions were chosen, and what stands there then, `(count, length)`."""
+    chosen, masked = np.zeros((2, count, len(pieces)), dtype=int)
     for seed in range(count):
-        hidden[seed], places = masking.hide(pieces, np.random.default_rng(seed))
-        chosen[seed, places] = 1
-    return chosen.astype(bool), hidden
+        masked[seed], positions = masking.mask(pieces, np.random.default_rng(seed))
+        chosen[seed, positions] = 1
+    return chosen.astype(bool), masked
 
 
 @pytest.mark.parametrize("whole_words", [False, True])
@@ -117,7 +117,7 @@ def test_shares_over_many_draws(whole_words):
     pieces = sequence(text, [6] * 20, 5)
     real = ~np.isin(pieces, NEVER)
     masking = Masking(VOCABULARY, 0.15, whole_words)
-    chosen, hidden = draws(masking, pieces)
+    chosen, masked = draws(masking, pieces)
     number = chosen.sum()
     count = round(0.15 * real.sum())
     assert number <= len(chosen) * count
@@ -127,20 +127,20 @@ def test_shares_over_many_draws(whole_words):
         deviation = np.sqrt(total * expected * (1 - expected))
         assert abs(observed - total * expected) < 5 * deviation
 
-    masked = chosen & (hidden == MASK)
-    changed = chosen & (hidden != pieces) & ~masked
-    check(masked.sum(), 0.8, number)
+    became_mask = chosen & (masked == MASK)
+    changed = chosen & (masked != pieces) & ~became_mask
+    check(became_mask.sum(), 0.8, number)
     # One of the replacements is the piece itself.
     others = len(VOCABULARY.pieces) - len(SPECIAL)
     check(changed.sum(), 0.1 * (1 - 1 / others), number)
-    check((chosen & (hidden == pieces)).sum(), 0.1 + 0.1 / others, number)
+    check((chosen & (masked == pieces)).sum(), 0.1 + 0.1 / others, number)
     # Every piece that is a word by itself is as likely as any other.
     single = [place for (place, *more) in words_of(pieces) if not more]
     share = chosen[:, single].mean()
     for place in single:
         check(chosen[:, place].sum(), share, len(chosen))
     # Replacements are any pieces but special ones.
-    counts = np.bincount(hidden[changed], minlength=len(VOCABULARY.pieces))
+    counts = np.bincount(masked[changed], minlength=len(VOCABULARY.pieces))
     assert not counts[: len(SPECIAL)].any()
     for observed in counts[len(SPECIAL) :]:
         check(observed, 1 / others, counts.sum())
@@ -150,7 +150,7 @@ def test_the_same_draw_hides_the_same_and_another_one_other_pieces():
     pieces = sequence(range(5, 65), [6] * 20, 0)
     masking = Masking(VOCABULARY, 0.15)
     one, again, other = (
-        masking.hide(pieces, np.random.default_rng(seed))[0] for seed in (1, 1, 2)
+        masking.mask(pieces, np.random.default_rng(seed))[0] for seed in (1, 1, 2)
     )
     np.testing.assert_array_equal(one, again)
     assert (one != other).any()
@@ -161,6 +161,6 @@ def test_the_same_draw_hides_the_same_and_another_one_other_pieces():
 def test_where_no_whole_word_fits_none_is_hidden(seed):
     pieces = sequence([5, 45, 46], [6, 47], 0)
     masking = Masking(VOCABULARY, 0.15, whole_words=True)
-    hidden, places = masking.hide(pieces, np.random.default_rng(seed))
-    assert len(places) == 0
-    np.testing.assert_array_equal(hidden, pieces)
+    masked, positions = masking.mask(pieces, np.random.default_rng(seed))
+    assert len(positions) == 0
+    np.testing.assert_array_equal(masked, pieces)

@@ -7,7 +7,7 @@ from made_sentences import made_sentences
 from qanet.datasets.plans import NO_ITEM, PlannedBatch
 from qanet.errors import UserError
 from qanet.pretraining.mlm_batches import MaskedBatches
-from qanet.pretraining.mlm_config import PretrainingConfig
+from qanet.pretraining.mlm_config import MLMPretrainingConfig
 from qanet.text.pieces import SPECIAL, WordPieces
 
 PADDING, _, CLS, SEP, MASK = range(5)
@@ -15,7 +15,7 @@ LENGTH, ROWS = 24, 4
 
 
 def config(seed=1, **training):
-    return PretrainingConfig.model_validate(
+    return MLMPretrainingConfig.model_validate(
         {
             "data": {"text": [], "length": LENGTH},
             "training": {"batch_size": ROWS, "seed": seed, **training},
@@ -42,13 +42,13 @@ def batches(sentences, vocabulary):
 
 
 def restored(batches, batch):
-    """Pieces with what was hidden, and the inputs and targets."""
+    """Pieces with what was masked, and the inputs and targets."""
     inputs, targets = batches.inputs(batch), batches.targets(batch)
     pieces = inputs["pieces"].copy()
-    for row, places, hidden in zip(
-        pieces, inputs["places"], targets["hidden"], strict=True
+    for row, positions, labels in zip(
+        pieces, inputs["masked_positions"], targets["labels"], strict=True
     ):
-        row[places[places > 0]] = hidden[places > 0]
+        row[positions[positions > 0]] = labels[positions > 0]
     return pieces, inputs, targets
 
 
@@ -68,19 +68,19 @@ def test_a_sequence_is_cls_a_sep_b_sep_padding(batches):
             assert is_random in (0, 1)
 
 
-def test_places_are_of_a_fixed_number_and_tell_what_is_hidden(batches):
+def test_places_are_of_a_fixed_number_and_tell_what_is_masked(batches):
     most = round(0.15 * (LENGTH - 3))
     for batch in batches.plan()[:50]:
         pieces, inputs, targets = restored(batches, batch)
-        places, hidden = inputs["places"], targets["hidden"]
-        assert places.shape == hidden.shape == (ROWS, most)
+        positions, labels = inputs["masked_positions"], targets["labels"]
+        assert positions.shape == labels.shape == (ROWS, most)
         # Left over ones are alike in both, and come last.
-        np.testing.assert_array_equal(places > 0, hidden != PADDING)
-        assert not np.isin(hidden, (CLS, SEP, MASK)).any()
+        np.testing.assert_array_equal(positions > 0, labels != PADDING)
+        assert not np.isin(labels, (CLS, SEP, MASK)).any()
         lengths = (pieces >= len(SPECIAL)).sum(axis=1)
         expected = [max(1, round(0.15 * length)) for length in lengths]
-        assert (places > 0).sum(axis=1).tolist() == expected
-        for row in places:
+        assert (positions > 0).sum(axis=1).tolist() == expected
+        for row in positions:
             assert (np.diff(row[row > 0]) > 0).all()
             assert not row[np.count_nonzero(row) :].any()
 
@@ -88,7 +88,7 @@ def test_places_are_of_a_fixed_number_and_tell_what_is_hidden(batches):
 def test_every_epoch_draws_pairs_and_masks_anew(sentences, vocabulary):
     batches = MaskedBatches(sentences, vocabulary, config(), 1000)
     assert len(batches.pairs) == 1000
-    # The same pair, if it comes again, has other pieces hidden.
+    # The same pair, if it comes again, has other pieces masked.
     _, first, which = np.unique(
         batches.pairs, axis=0, return_index=True, return_inverse=True
     )
@@ -98,7 +98,7 @@ def test_every_epoch_draws_pairs_and_masks_anew(sentences, vocabulary):
     items = np.flatnonzero(which == pair)[:ROWS]
     assert len(items) == ROWS
     made = batches.inputs(PlannedBatch(items, LENGTH, LENGTH))
-    assert len({tuple(row) for row in made["places"]}) > 1
+    assert len({tuple(row) for row in made["masked_positions"]}) > 1
 
 
 def test_what_is_made_follows_from_seed_and_number_alone(
@@ -141,17 +141,17 @@ def test_whole_words_are_asked_for(sentences):
     batches = MaskedBatches(
         sentences, vocabulary, config(whole_words=True, masked=0.5), 200
     )
-    hidden = 0
+    masked = 0
     for batch in batches.plan():
         targets = batches.targets(batch)
         for row, item in enumerate(batch.items):
             a_begin, a_end, b_begin, b_end, _ = batches.pairs[item]
             segments = [[], range(a_begin, a_end), range(b_begin, b_end)]
-            found = targets["hidden"][row]
+            found = targets["labels"][row]
             found = (found[found != PADDING] - len(SPECIAL)).tolist()
             assert found in [list(segment) for segment in segments]
-            hidden += bool(found)
-    assert hidden > 100
+            masked += bool(found)
+    assert masked > 100
 
 
 @pytest.mark.parametrize("lengths", [[[3, 4]], [[3], [4], [5]], []])

@@ -8,7 +8,7 @@ import pytest
 from keras import ops
 
 from qanet.models.bert import BERTConfig, PieceSizes
-from qanet.pretraining.mlm_model import build_pretraining_model
+from qanet.pretraining.mlm_model import build_mlm_model
 
 PIECES = 11
 CONFIG = BERTConfig(width=8, blocks=2, heads=2, feed_forward=12)
@@ -17,7 +17,7 @@ LENGTHS, PLACES = (8, 6), ((1, 4, 6), (3, 0, 0))
 
 @pytest.fixture
 def model(fixed_seed, randomise):
-    model = build_pretraining_model(CONFIG, PieceSizes(PIECES, 2, 3))
+    model = build_mlm_model(CONFIG, PieceSizes(PIECES, 2, 3))
     model.values = randomise(model, bound=0.6)
     return model
 
@@ -27,7 +27,11 @@ def inputs(rng):
     pieces = rng.integers(4, PIECES, (2, 8))
     pieces[1, LENGTHS[1] :] = 0
     segments = (np.arange(8) > 3) * (pieces > 0)
-    arrays = {"pieces": pieces, "segments": segments, "places": np.array(PLACES)}
+    arrays = {
+        "pieces": pieces,
+        "segments": segments,
+        "masked_positions": np.array(PLACES),
+    }
     return {name: array.astype("int32") for name, array in arrays.items()}
 
 
@@ -45,12 +49,12 @@ def test_heads_against_numpy(model, inputs, reference):
     states = np.asarray(encoder(inputs)).astype("float64")
     weights = reference.below(model.values, "predictor")
     table = model.values["embedding/piece"]
-    for row, places in enumerate(PLACES):
-        x = states[row, list(places)]
+    for row, positions in enumerate(PLACES):
+        x = states[row, list(positions)]
         x = gelu(x @ weights["transform/kernel"] + weights["transform/bias"])
         x = reference.layer_norm(x, reference.below(weights, "norm"))
         expected = x @ table.T + weights["bias"]
-        np.testing.assert_allclose(found["hidden"][row], expected, atol=1e-4)
+        np.testing.assert_allclose(found["masked_logits"][row], expected, atol=1e-4)
     pooler = reference.below(model.values, "pooler")
     pooled = np.tanh(states[:, 0] @ pooler["kernel"] + pooler["bias"])
     pairs = reference.below(model.values, "next_sentence")
@@ -61,10 +65,10 @@ def test_heads_against_numpy(model, inputs, reference):
 
 def test_the_largest_product_is_in_half_precision(mixed_bfloat16, inputs):
     """That with all pieces; its numbers have no more bits than bfloat16 has."""
-    model = build_pretraining_model(CONFIG, PieceSizes(PIECES, 2, 3))
-    hidden = called(model, inputs)["hidden"]
-    assert hidden.dtype == "float32"
-    assert not (hidden.view("uint32") & 0xFFFF).any()
+    model = build_mlm_model(CONFIG, PieceSizes(PIECES, 2, 3))
+    logits = called(model, inputs)["masked_logits"]
+    assert logits.dtype == "float32"
+    assert not (logits.view("uint32") & 0xFFFF).any()
 
 
 def test_padding_changes_nothing(model, inputs):
@@ -83,7 +87,7 @@ def test_the_table_of_pieces_is_there_once(model):
 
 def test_gradients_reach_every_weight(model, inputs, gradients, call_with, rng):
     upstream = {
-        "hidden": rng.normal(size=(2, 3, PIECES)).astype("float32"),
+        "masked_logits": rng.normal(size=(2, 3, PIECES)).astype("float32"),
         "is_random": rng.normal(size=(2, 2)).astype("float32"),
     }
 
@@ -102,5 +106,5 @@ def test_gradients_reach_every_weight(model, inputs, gradients, call_with, rng):
 
 def test_pieces_begin_alike(fixed_seed, inputs):
     """Before training every piece is about as likely as any other."""
-    model = build_pretraining_model(CONFIG, PieceSizes(PIECES, 2, 3))
-    assert np.abs(called(model, inputs)["hidden"]).max() < 0.5
+    model = build_mlm_model(CONFIG, PieceSizes(PIECES, 2, 3))
+    assert np.abs(called(model, inputs)["masked_logits"]).max() < 0.5

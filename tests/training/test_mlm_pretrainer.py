@@ -15,16 +15,16 @@ from qanet.errors import UserError
 from qanet.models.bert import BERTConfig, PieceSizes, build_bert, piece_sizes
 from qanet.models.pretrained import check_sizes, load_pretrained, read_tensors
 from qanet.pretraining.mlm_batches import MaskedBatches
-from qanet.pretraining.mlm_config import PretrainingConfig
-from qanet.pretraining.mlm_model import build_pretraining_model
+from qanet.pretraining.mlm_config import MLMPretrainingConfig
+from qanet.pretraining.mlm_model import build_mlm_model
 from qanet.pretraining.pairs import encode_documents
-from qanet.pretraining.run import PretrainingRun
+from qanet.pretraining.run import MLMRun
 from qanet.pretraining.texts import read_documents, split_held_out
 from qanet.settings import configure
 from qanet.text.pieces import WordPieces
 from qanet.training import mlm_pretrainer
 from qanet.training.distribution import make_distribution
-from qanet.training.mlm_pretrainer import pretrain
+from qanet.training.mlm_pretrainer import pretrain_mlm
 
 TOPICS = [[f"{letter}{i}" for i in range(3)] for letter in "abcdefgh"]
 SETTINGS = """
@@ -57,7 +57,7 @@ def text(tmp_path_factory):
 
 def configured(text, *overrides):
     values = {"data": {"text": [str(text)]}}
-    return configure(PretrainingConfig, values, [*SETTINGS, *overrides], "test")
+    return configure(MLMPretrainingConfig, values, [*SETTINGS, *overrides], "test")
 
 
 def history_of(run):
@@ -67,14 +67,14 @@ def history_of(run):
 @pytest.fixture(scope="module")
 def short(text, tmp_path_factory):
     """A short training with all noise."""
-    run = PretrainingRun(tmp_path_factory.mktemp("short") / "run")
-    pretrain(configured(text, *SHORT), run)
+    run = MLMRun(tmp_path_factory.mktemp("short") / "run")
+    pretrain_mlm(configured(text, *SHORT), run)
     return run
 
 
 def test_topics_are_learned(text, tmp_path):
-    run = PretrainingRun(tmp_path / "run")
-    metrics = pretrain(configured(text, *LEARNING), run)
+    run = MLMRun(tmp_path / "run")
+    metrics = pretrain_mlm(configured(text, *LEARNING), run)
     assert json.loads(run.metrics_path.read_text()) == metrics
     rows = history_of(run)
     assert [row["step"] for row in rows] == ["150", "300"]
@@ -96,15 +96,17 @@ def test_what_is_measured_is_what_is_held_out(short, text):
     batches = MaskedBatches(
         encode_documents(held_out, vocabulary), vocabulary, config, None
     )
-    model = build_pretraining_model(config.model, piece_sizes(vocabulary))
+    model = build_mlm_model(config.model, piece_sizes(vocabulary))
     short.load_weights(model)
     rightly, count = 0, 0
     for batch in batches.plan():
-        hidden = batches.targets(batch)["hidden"][batch.items != NO_ITEM]
-        logits = keras.ops.convert_to_numpy(model(batches.inputs(batch))["hidden"])
+        labels = batches.targets(batch)["labels"][batch.items != NO_ITEM]
+        logits = keras.ops.convert_to_numpy(
+            model(batches.inputs(batch))["masked_logits"]
+        )
         logits = logits[batch.items != NO_ITEM]
-        rightly += (logits.argmax(-1) == hidden)[hidden != 0].sum()
-        count += (hidden != 0).sum()
+        rightly += (logits.argmax(-1) == labels)[labels != 0].sum()
+        count += (labels != 0).sum()
     metrics = json.loads(short.metrics_path.read_text())
     assert metrics["masked_accuracy"] == pytest.approx(rightly / count)
 
@@ -112,11 +114,11 @@ def test_what_is_measured_is_what_is_held_out(short, text):
 def test_a_training_that_was_stopped_goes_on_bit_for_bit(
     short, text, tmp_path, stopped_at_its_second_measurement
 ):
-    run = PretrainingRun(tmp_path / "run")
+    run = MLMRun(tmp_path / "run")
     with stopped_at_its_second_measurement:
-        pretrain(configured(text, *SHORT), run)
+        pretrain_mlm(configured(text, *SHORT), run)
     assert not run.encoder_directory.exists()
-    pretrain(run.load_config(), run, resume=True)
+    pretrain_mlm(run.load_config(), run, resume=True)
     with np.load(run.weights_path) as one, np.load(short.weights_path) as other:
         assert one.files == other.files
         for name in one.files:
@@ -130,9 +132,9 @@ def test_a_training_that_was_stopped_goes_on_bit_for_bit(
 
 
 def test_devices_train_like_one(short, text, tmp_path):
-    """Two of them, whose shares have not quite as many hidden pieces each."""
-    run = PretrainingRun(tmp_path / "run")
-    pretrain(configured(text, *SHORT, "distribution.strategy=mirrored"), run)
+    """Two of them, whose shares have not quite as many masked pieces each."""
+    run = MLMRun(tmp_path / "run")
+    pretrain_mlm(configured(text, *SHORT, "distribution.strategy=mirrored"), run)
     for one, other in zip(history_of(run), history_of(short), strict=True):
         assert (one["step"], one["examples"]) == (other["step"], other["examples"])
         for column in ("loss", "held_out_loss", "masked_loss"):
@@ -149,7 +151,7 @@ def test_a_reader_begins_with_the_encoder(short):
     config = short.load_config()
     vocabulary = WordPieces.load(short.encoder_directory)
     sizes = piece_sizes(vocabulary)
-    model = build_pretraining_model(config.model, sizes)
+    model = build_mlm_model(config.model, sizes)
     short.load_weights(model)
     wanted = config.model.model_dump() | {"pretrained": str(short.encoder_directory)}
     wanted = BERTConfig(**wanted)
@@ -162,7 +164,7 @@ def test_a_reader_begins_with_the_encoder(short):
     inputs = {
         "pieces": np.array(pieces, "int32"),
         "segments": np.array([[0, 0, 0, 0, 1, 1, 1]], "int32"),
-        "places": np.array([[1]], "int32"),
+        "masked_positions": np.array([[1]], "int32"),
     }
     texts = {"question_pieces": np.array([question]), "context_pieces": [context]}
     texts = {name: np.array(array, "int32") for name, array in texts.items()}
@@ -172,7 +174,7 @@ def test_a_reader_begins_with_the_encoder(short):
 
 
 def test_pretraining_goes_on_from_a_public_model(short, text, tmp_path):
-    run = PretrainingRun(tmp_path / "run")
+    run = MLMRun(tmp_path / "run")
     begin = f"model.pretrained={short.encoder_directory}"
     config = configured(text, *SHORT, begin)
     distribution = make_distribution(config.distribution)
@@ -215,21 +217,21 @@ def cross_entropies(logits, right):
 
 
 class TwoBatches:
-    """Three pairs in batches of two, with one and two hidden pieces."""
+    """Three pairs in batches of two, with one and two masked pieces."""
 
     def __init__(self, rng):
-        self.hidden = np.array([[5, 0], [6, 7], [4, 0], [0, 0]])
+        self.labels = np.array([[5, 0], [6, 7], [4, 0], [0, 0]])
         self.is_random = np.array([0, 1, 1, 0])
         self.outputs = {
-            "hidden": rng.normal(size=(4, 2, 9)).astype("float32"),
+            "masked_logits": rng.normal(size=(4, 2, 9)).astype("float32"),
             "is_random": rng.normal(size=(4, 2)).astype("float32"),
         }
         # One of the pieces and two of the pairs are predicted rightly; what is said
         # of padding and of no pair does not count.
-        self.outputs["hidden"][:, :, :] -= 9 * (np.arange(9) == 0)
+        self.outputs["masked_logits"][:, :, :] -= 9 * (np.arange(9) == 0)
         for row, place, piece in ((0, 0, 5), (1, 0, 3), (1, 1, 3), (2, 0, 3)):
-            self.outputs["hidden"][row, place, piece] = 5
-        self.outputs["hidden"][[0, 2, 3], 1, 0] = 9
+            self.outputs["masked_logits"][row, place, piece] = 5
+        self.outputs["masked_logits"][[0, 2, 3], 1, 0] = 9
         self.outputs["is_random"][:, 1] = [-3, 3, -3, -3]
 
     def plan(self):
@@ -244,15 +246,15 @@ class TwoBatches:
         return self.part(batch, self.outputs)
 
     def targets(self, batch):
-        arrays = {"hidden": self.hidden, "is_random": self.is_random}
+        arrays = {"labels": self.labels, "is_random": self.is_random}
         return {k: v.astype("int32") for k, v in self.part(batch, arrays).items()}
 
 
 def test_measurements_are_means_over_all_batches(rng):
     batches = TwoBatches(rng)
     found = mlm_pretrainer._measurement(lambda inputs: inputs, batches)()
-    losses = cross_entropies(batches.outputs["hidden"], batches.hidden)
-    masked = losses[batches.hidden > 0].mean()
+    losses = cross_entropies(batches.outputs["masked_logits"], batches.labels)
+    masked = losses[batches.labels > 0].mean()
     pairs = cross_entropies(batches.outputs["is_random"], batches.is_random)[:3].mean()
     assert found == pytest.approx(
         {
@@ -269,18 +271,18 @@ def test_measurements_are_means_over_all_batches(rng):
 def test_the_loss_is_that_of_pieces_and_that_of_pairs(rng, text):
     batches = TwoBatches(rng)
     config = configured(text)
-    model = build_pretraining_model(config.model, PieceSizes(9, 2, 3))
-    loss = mlm_pretrainer.pretraining_learner(model, config).loss
+    model = build_mlm_model(config.model, PieceSizes(9, 2, 3))
+    loss = mlm_pretrainer.mlm_learner(model, config).loss
     targets = {
-        "hidden": batches.hidden.astype("int32"),
+        "labels": batches.labels.astype("int32"),
         "is_random": batches.is_random.astype("int32"),
     }
-    losses = cross_entropies(batches.outputs["hidden"], batches.hidden)
+    losses = cross_entropies(batches.outputs["masked_logits"], batches.labels)
     pairs = cross_entropies(batches.outputs["is_random"], batches.is_random)
-    expected = losses[batches.hidden > 0].mean() + pairs.mean()
+    expected = losses[batches.labels > 0].mean() + pairs.mean()
     assert float(loss(targets, batches.outputs)) == pytest.approx(expected, rel=1e-5)
-    # Where nothing is hidden, the pairs alone are learned.
-    targets["hidden"] = 0 * targets["hidden"]
+    # Where nothing is masked, the pairs alone are learned.
+    targets["labels"] = 0 * targets["labels"]
     found = float(loss(targets, batches.outputs))
     assert found == pytest.approx(pairs.mean(), rel=1e-5)
 
@@ -289,7 +291,7 @@ def test_the_loss_is_that_of_pieces_and_that_of_pairs(rng, text):
 
 
 def test_what_is_wrong_is_told_before_anything_is_written(text, tmp_path, monkeypatch):
-    run = PretrainingRun(tmp_path / "run")
+    run = MLMRun(tmp_path / "run")
     few = tmp_path / "few.txt"
     few.write_text("A. B.\n\nC. D.\n\nE. F.\n")
     for config, message in (
@@ -300,16 +302,16 @@ def test_what_is_wrong_is_told_before_anything_is_written(text, tmp_path, monkey
         ),
     ):
         with pytest.raises(UserError, match=message):
-            pretrain(config, run)
+            pretrain_mlm(config, run)
     monkeypatch.setitem(sys.modules, "safetensors.numpy", None)
     with pytest.raises(UserError, match=r"pip install 'qanet\[bert\]'"):
-        pretrain(configured(text), run)
+        pretrain_mlm(configured(text), run)
     assert not run.directory.exists()
 
 
 def test_does_not_go_on_with_other_texts(short, text, tmp_path):
-    run = PretrainingRun(shutil.copytree(short.directory, tmp_path / "run"))
+    run = MLMRun(shutil.copytree(short.directory, tmp_path / "run"))
     other = tmp_path / "other.txt"
     other.write_text(text.read_text() + "\n\na0 a1 a2.")
     with pytest.raises(UserError, match="began with other training data"):
-        pretrain(configured(other, *SHORT), run, resume=True)
+        pretrain_mlm(configured(other, *SHORT), run, resume=True)

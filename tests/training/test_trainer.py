@@ -21,7 +21,7 @@ from qanet.datasets.training_data import TrainingData
 from qanet.datasets.windows import Windows
 from qanet.errors import UserError
 from qanet.evaluation.evaluator import Evaluation
-from qanet.files import held
+from qanet.files import locked
 from qanet.models.registry import forward_flops
 from qanet.reader import NotFinite
 from qanet.run import Run
@@ -118,7 +118,7 @@ def test_history_has_a_row_for_each_evaluation(trainer):
 def test_two_trainings_in_one_directory_are_kept_apart(trainer):
     directory = trainer.loop.run.directory
     directory.mkdir()
-    with held(directory), pytest.raises(UserError, match="another process"):
+    with locked(directory), pytest.raises(UserError, match="another process"):
         trainer.loop.fit()
     assert not any(directory.iterdir())
 

@@ -1,7 +1,7 @@
-"""Tests of qanet.export.places."""
+"""Tests of qanet.export.paths."""
 
 from qanet.config import Config, load_preset
-from qanet.export.places import without_places
+from qanet.export.paths import without_paths
 
 
 def test_files_keep_their_names_alone():
@@ -17,7 +17,7 @@ def test_files_keep_their_names_alone():
             "model.contextual=../runs/bilm",
         ],
     )
-    found = without_places(config)
+    found = without_paths(config)
     assert found.data.train == "train.json"
     assert found.data.augmented == {"es": "train.es.json"}
     assert found.vocabulary.vectors == ("b.txt.gz", "c.txt")
@@ -29,15 +29,15 @@ def test_files_keep_their_names_alone():
 
 def test_packed_data_keep_their_name_alone():
     config = Config.model_validate({"data": {"packed": "/home/zoe/squad.npz"}})
-    assert without_places(config).data.packed == "squad.npz"
+    assert without_paths(config).data.packed == "squad.npz"
 
 
 def test_public_weights_keep_their_name_alone():
     config = load_preset("bert", ["model.pretrained=/home/zoe/minilm/"])
-    assert without_places(config).model.pretrained == "minilm"
+    assert without_paths(config).model.pretrained == "minilm"
 
 
 def test_what_names_no_file_stays():
-    assert without_places(Config()) == Config()
+    assert without_paths(Config()) == Config()
     root = load_preset("qanet", ["data.train=/"])
-    assert without_places(root) == root
+    assert without_paths(root) == root

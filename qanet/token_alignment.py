@@ -34,7 +34,7 @@ def log_totals(logits: ContextLogits) -> np.ndarray:
     return np.where(np.isfinite(totals), totals, 0.0)
 
 
-def project(found: np.ndarray, spans: np.ndarray, to: np.ndarray) -> np.ndarray:
+def align(found: np.ndarray, spans: np.ndarray, to: np.ndarray) -> np.ndarray:
     """Probabilities of a context's tokens, on tokens that were split in another way.
 
     A start goes to the token that holds its first character, or else to the next one;

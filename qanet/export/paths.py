@@ -14,7 +14,7 @@ PLACES = {
 }
 
 
-def without_places(config: Config) -> Config:
+def without_paths(config: Config) -> Config:
     """The configuration with the name of each file in the place of its path."""
     values = config.model_dump(mode="json")
     for section, settings in PLACES.items():

@@ -1,4 +1,4 @@
-"""Tests of qanet.projection."""
+"""Tests of qanet.token_alignment."""
 
 import itertools
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qanet.decoding import ContextLogits
-from qanet.projection import log_totals, probabilities, project
+from qanet.token_alignment import align, log_totals, probabilities
 
 
 @st.composite
@@ -52,7 +52,7 @@ def test_each_probability_goes_to_the_token_at_its_place(both, seed):
             expected[0, 1 + token_by_rule(to, begin, True)] += found[0, 1 + i]
             expected[1, 1 + token_by_rule(to, end - 1, False)] += found[1, 1 + i]
 
-    actual = project(found, spans, to)
+    actual = align(found, spans, to)
 
     np.testing.assert_allclose(actual, expected)
     if len(to):
@@ -63,7 +63,7 @@ def test_each_probability_goes_to_the_token_at_its_place(both, seed):
 def test_on_the_same_tokens_nothing_changes(both, seed):
     spans, _ = both
     found = distributions(np.random.default_rng(seed), len(spans))
-    np.testing.assert_array_equal(project(found, spans, spans), found)
+    np.testing.assert_array_equal(align(found, spans, spans), found)
 
 
 def test_an_answer_of_several_pieces_is_that_of_their_words():
@@ -74,10 +74,10 @@ def test_an_answer_of_several_pieces_is_that_of_their_words():
     found[0, [1, 2, 5]] = 0.1, 0.7, 0.2
     found[1, [6, 7]] = 0.9, 0.1
     np.testing.assert_allclose(
-        project(found, pieces, words), [[0, 0.1, 0.9, 0], [0, 0, 0.9, 0.1]]
+        align(found, pieces, words), [[0, 0.1, 0.9, 0], [0, 0, 0.9, 0.1]]
     )
     # And back: to the first piece and to the last.
-    back = project(project(found, pieces, words), words, pieces)
+    back = align(align(found, pieces, words), words, pieces)
     assert np.flatnonzero(back[0]).tolist() == [1, 2]
     assert np.flatnonzero(back[1]).tolist() == [6, 7]
 

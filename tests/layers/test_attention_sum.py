@@ -1,4 +1,4 @@
-"""Tests of qanet.layers.word_sums."""
+"""Tests of qanet.layers.attention_sum."""
 
 from collections import Counter
 
@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from keras import ops
 
+from qanet.layers.attention_sum import AttentionSum
 from qanet.layers.numerics import MASKED_LOGIT
-from qanet.layers.word_sums import WordSums
 
 # Row and characters of each word. Unknown ones share a row, "Bank" and "bank" too.
 WORDS = {"the": (2, [1, 2]), "Bank": (3, [4, 5]), "bank": (3, [6, 5]), "?": (1, [7, 0])}
@@ -28,7 +28,7 @@ def test_the_places_of_a_word_add_up_at_the_first():
     shares = np.array([0.1, 0.2, 0.05, 0.25, 0.1, 0.1, 0.2, 0.0])
     logits = np.where(shares > 0, np.log(np.maximum(shares, 1e-9)), MASKED_LOGIT)
     output = ops.convert_to_numpy(
-        WordSums()(logits[None].astype("float32"), *numbered(text))
+        AttentionSum()(logits[None].astype("float32"), *numbered(text))
     )
     expected = [0.55, 0.2, 0.05, 0, 0.1, 0.1, 0, 0]
     np.testing.assert_allclose(np.exp(output[0]), expected, atol=1e-6)
@@ -42,7 +42,7 @@ def test_words_of_which_nothing_is_known_are_not_one_word():
     words = np.array([[1, 1, 2, 2]], "int32")
     characters = np.array([[[1, 0], [1, 0], [1, 0], [1, 0]]], "int32")
     logits = np.log(np.array([[0.4, 0.3, 0.1, 0.2]], "float32"))
-    output = ops.convert_to_numpy(WordSums()(logits, words, characters))
+    output = ops.convert_to_numpy(AttentionSum()(logits, words, characters))
     np.testing.assert_allclose(np.exp(output[0]), [0.4, 0.3, 0.3, 0], atol=1e-6)
 
 
@@ -54,7 +54,7 @@ def test_the_softmax_is_the_distribution_over_words(text):
     logits[0, : len(text)] = np.log(shares)
     # Of one length, so that it is compiled once.
     padded = text + [""] * (LENGTH - len(text))
-    output = ops.convert_to_numpy(WordSums()(logits, *numbered(padded)))[0]
+    output = ops.convert_to_numpy(AttentionSum()(logits, *numbered(padded)))[0]
     expected = Counter()
     for word, share in zip(text, shares, strict=True):
         expected[word] += share

@@ -8,7 +8,7 @@ from qanet.layers.numerics import masked_softmax
 
 
 @keras.saving.register_keras_serializable(package="qanet")
-class TextSummary(keras.layers.Layer):
+class AttentionPooling(keras.layers.Layer):
     """The mean of a text's words, by the softmax of w · x_j.
 
     Input: float tensor `(batch, length, width)` and boolean mask `(batch, length)`.

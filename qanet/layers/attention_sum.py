@@ -13,7 +13,7 @@ REPEATED_LOGIT = MASKED_LOGIT / 3
 
 
 @keras.saving.register_keras_serializable(package="qanet")
-class WordSums(LogitsLayer):
+class AttentionSum(LogitsLayer):
     """Adds up what the places of a word received, at the first of them.
 
     Places hold one word where row and characters are the same; a word without a row
