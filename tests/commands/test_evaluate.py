@@ -3,7 +3,6 @@
 import json
 import shutil
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -214,25 +213,15 @@ def test_report_on_a_model_is_that_on_its_predictions(
         assert (taken / name).read_bytes() == (read / name).read_bytes()
 
 
-def test_several_readers_answer_as_one(
-    loaded, trained_reader, tiny_files, tmp_path, monkeypatch
-):
-    def reverse(inputs):
-        outputs = trained_reader.predict(inputs)
-        return {name: -3.0 * logits for name, logits in outputs.items()}
-
-    other = Reader(reverse, trained_reader.vocabulary, trained_reader.config)
-    readers = {"run": trained_reader, "other": other}
-    monkeypatch.setattr(Reader, "load", lambda run: readers[run.name])
-    Path("other").symlink_to(Path("run").resolve())
+def test_several_readers_answer_as_one(two_readers, tiny_files, tmp_path):
     data = ["--data", str(tiny_files.dev), "--output", str(tmp_path / "both")]
     cli.evaluate(["--model", "run", "other", *data])
     found = json.loads((tmp_path / "both" / "predictions.json").read_bytes())
     examples = read_squad(tiny_files.dev).examples
     pairs = [(example.question, example.context) for example in examples]
-    expected = Ensemble([trained_reader, other]).answer_many(pairs)
+    expected = Ensemble(two_readers).answer_many(pairs)
     assert list(found.values()) == [ranked[0].text for ranked in expected]
-    alone = trained_reader.answer_many(pairs)
+    alone = two_readers[0].answer_many(pairs)
     assert list(found.values()) != [ranked[0].text for ranked in alone]
 
 

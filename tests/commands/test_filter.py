@@ -6,8 +6,15 @@ import pytest
 
 from qanet import cli
 from qanet.datasets.squad import Span, read_squad, write_squad
+from qanet.ensemble import Ensemble
 from qanet.evaluation.metrics import f1_score
 from qanet.reader import Reader
+
+
+def is_right(answer, example):
+    """Of an answer without a letter, such as a full stop, the F1 is 0."""
+    gold = example.answers[0].text
+    return answer.text == gold or f1_score(answer.text, [gold]) == 1
 
 
 def test_what_the_reader_answers_rightly_is_kept(
@@ -29,7 +36,7 @@ def test_what_the_reader_answers_rightly_is_kept(
     right = [
         example.id
         for example, answer in zip(examples, answers, strict=True)
-        if f1_score(answer.text, [example.answers[0].text]) == 1
+        if is_right(answer, example)
     ]
     assert 0 < len(right) < 10
     assert [example.id for example in read_squad(output).examples] == right
@@ -56,6 +63,35 @@ def test_mistakes_are_told_before_anything_is_read(
     options = [option.format(dev=tiny_files.dev) for option in options]
     line = refused(cli.main, *arguments, "--output", "kept.json", *options)
     assert message in line
+
+
+def test_several_readers_filter_as_one(two_readers, tiny_files, tmp_path):
+    examples = read_squad(tiny_files.dev).examples
+    pairs = [(example.question, example.context) for example in examples]
+    both, alone = (
+        [ranked[0] for ranked in reader.answer_many(pairs)]
+        for reader in (Ensemble(two_readers), two_readers[0])
+    )
+    # Every other gold answer is what both of them say together.
+    for i in range(0, len(examples), 2):
+        gold = Span(both[i].text, both[i].start)
+        examples[i] = replace(examples[i], answers=(gold,))
+    data, output = tmp_path / "data.json", tmp_path / "kept.json"
+    write_squad(data, examples)
+
+    arguments = ["filter", "--model", "run", "other", "--least-f1", "1"]
+    cli.main([*arguments, "--input", str(data), "--output", str(output)])
+
+    of_both, of_first = (
+        [
+            example.id
+            for example, answer in zip(examples, answers, strict=True)
+            if is_right(answer, example)
+        ]
+        for answers in (both, alone)
+    )
+    assert [example.id for example in read_squad(output).examples] == of_both
+    assert of_both != of_first
 
 
 def test_nothing_is_written_where_nothing_is_kept(

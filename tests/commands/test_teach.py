@@ -3,11 +3,14 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from qanet import cli
+from qanet.datasets.features import build_features
 from qanet.datasets.soft_targets import fingerprint, load_targets
 from qanet.datasets.squad import read_squad, write_squad
+from qanet.ensemble import Ensemble
 from qanet.reader import Reader
 
 
@@ -40,6 +43,35 @@ def test_a_student_learns_from_the_file(
 
     # The same batches and first weights, but half of the loss is the teacher's.
     assert losses(run)[0] != pytest.approx(losses(trained.directory)[0], rel=1e-3)
+
+
+def test_several_readers_teach_as_one(two_readers, tiny_files, tmp_path):
+    data, output = str(tiny_files.dev), tmp_path / "teacher.npz"
+    command = ["teach", "--model", "run", "other", "--train", data]
+    cli.main([*command, "--output", str(output)])
+    targets = load_targets(output)
+    examples = read_squad(tiny_files.dev).examples
+    features = build_features(examples)
+    both = Ensemble(two_readers).logits(examples, features)
+    alone = two_readers[0].logits(examples, features)
+    close = {"rtol": 2e-3, "atol": 1e-4}
+    for i, (expected, first) in enumerate(zip(both, alone, strict=True)):
+        found = targets.logits_of(i).tokens
+        np.testing.assert_allclose(found, expected.tokens, **close)
+        assert not np.allclose(found, first.tokens, **close)
+
+
+def test_what_several_readers_began_the_first_alone_does_not_end(
+    refused, two_readers, tiny_files, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(Ensemble, "logits", interrupt)
+    output = str(tmp_path / "teacher.npz")
+    command = ["--train", str(tiny_files.dev), "--output", output, "--quiet"]
+    with pytest.raises(SystemExit):
+        cli.main(["teach", "--model", "run", "other", *command])
+    capsys.readouterr()
+    line = refused(cli.main, "teach", "--model", "run", *command)
+    assert "holds parts of another teacher" in line
 
 
 def test_augmented_sets_are_read_too_and_no_question_twice(

@@ -10,6 +10,8 @@ import pytest
 
 from qanet import cli, shipped
 from qanet.commands import train as command
+from qanet.config import load_preset
+from qanet.run import Run
 
 
 def test_unknown_preset(refused, tmp_path):
@@ -99,6 +101,28 @@ def test_start_from_a_run_that_does_not_fit(
     line = refused(cli.train, *own, *other, "--set", start, "--output", run)
     assert f"{start}: {problem}" in line
     assert not run.exists()
+
+
+def test_start_from_a_run_that_fits(tiny_arguments, trained, tmp_path, monkeypatch):
+    started = []
+    monkeypatch.setattr(
+        "qanet.training.session.train_run",
+        lambda config, run, resume: started.append(config),
+    )
+    pairs = zip(tiny_arguments[::2], tiny_arguments[1::2], strict=True)
+    own = [p for pair in pairs if "vocabulary." not in pair[1] for p in pair]
+    changes = (
+        *("model.dropout=0.3", "model.word_dropout=0", "model.survival=0.5"),
+        f"training.start_from={trained.directory}",
+    )
+    sets = [part for change in changes for part in ("--set", change)]
+    cli.train([*own, *sets, "--output", str(tmp_path / "run")])
+    (config,) = started
+    assert (config.model.dropout, config.model.survival) == (0.3, 0.5)
+    theirs = Run(trained.directory).load_config()
+    assert config.vocabulary == theirs.vocabulary
+    # They are not what the preset says.
+    assert config.vocabulary != load_preset("qanet-tiny", []).vocabulary
 
 
 @pytest.mark.parametrize("option", ["--train", "--dev", "--vectors"])

@@ -199,6 +199,18 @@ def test_how_to_learn_from_a_teacher_that_is_not_there(data, tmp_path, key):
     assert read_training_data(config, tmp_path).teacher
 
 
+def test_a_packed_teacher_may_have_no_share(data, tmp_path):
+    path = tmp_path / "data.npz"
+    settings = {"data": {"packed": str(path)}, "training": {"teacher_share": 0}}
+    config = Config.model_validate(settings)
+    said = TeacherTargets(np.zeros((2, 14), "float16"), np.array([0, 7, 14]), False)
+    # Nor need there be one for it.
+    for teacher in (said, None):
+        save_packed(path, replace(data, teacher=teacher))
+        read = read_training_data(config, tmp_path)
+        assert (read.teacher is None) == (teacher is None)
+
+
 def test_a_packed_data_set_has_a_teacher_of_its_own_or_none(data, tmp_path):
     path = tmp_path / "data.npz"
     save_packed(path, data)

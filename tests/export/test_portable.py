@@ -50,6 +50,25 @@ def exported(request, doubting_model):
     return TrainedModel(model, doubting_model.vocabulary, config)
 
 
+@pytest.fixture(scope="module", params=["qanet", "aoa-cloze"])
+def wide(request, doubting_model):
+    """The same with matrices that are large enough for the converter's 8 bits."""
+    config = doubting_model.config
+    if request.param == "qanet":
+        sizes = {"width": 96, "feed_forward": 96}
+        settings = config.model.model_copy(update=sizes)
+    else:
+        settings = MODELS[request.param].settings(units=64, width=64)
+    data = config.data.model_copy(update={"answer_limit": 1})
+    config = config.model_copy(update={"model": settings, "data": data})
+    model = build_run_model(config, doubting_model.vocabulary)
+    random = np.random.default_rng(7)
+    for variable in model.trainable_variables:
+        noise = random.normal(scale=0.1, size=variable.shape)
+        variable.assign(np.array(variable) + noise.astype("float32"))
+    return TrainedModel(model, doubting_model.vocabulary, config)
+
+
 @pytest.fixture(scope="module")
 def networks(exported):
     """The files of its networks, by their names; they are the same for all bits."""
@@ -92,16 +111,25 @@ def test_smaller_words_go_with_a_network_in_half_precision(
     assert (onnx.TensorProto.FLOAT16 in kinds) == (bits < 16)
 
 
-def test_litert_gives_the_logits(exported, examples, tmp_path):
+def test_litert_gives_the_logits(wide, examples, tmp_path):
     from ai_edge_litert.interpreter import Interpreter
 
-    portable.export_litert(exported, tmp_path)
+    portable.export_litert(wide, tmp_path)
 
-    for name, tolerance in (("model.tflite", 1e-4), ("model.int8.tflite", 0.2)):
-        read = Interpreter(str(tmp_path / name)).get_signature_runner()
+    # A share of how far the logits lie apart.
+    spread = np.ptp(wide.model(examples[1])["start_logits"][0, -31:])
+    files, kinds = [], []
+    for name, share in (("model.tflite", 1e-4), ("model.int8.tflite", 0.05)):
+        files.append(tmp_path / name)
+        interpreter = Interpreter(str(files[-1]))
+        read = interpreter.get_signature_runner()
         for inputs in examples:
-            check(read(**inputs), exported, inputs, tolerance)
-    check_vocabulary(tmp_path, exported)
+            check(read(**inputs), wide, inputs, share * float(spread))
+        kinds.append({tensor["dtype"] for tensor in interpreter.get_tensor_details()})
+    assert [np.int8 in found for found in kinds] == [False, True]
+    whole, small = (path.stat().st_size for path in files)
+    assert small < 0.6 * whole
+    check_vocabulary(tmp_path, wide)
 
 
 @pytest.mark.parametrize(("bits", "share"), [(16, 0.002), (8, 0.02), (4, 0.3)])

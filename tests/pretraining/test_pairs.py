@@ -102,6 +102,22 @@ def test_half_of_the_pairs_are_random_and_lengths_vary():
     assert lengths.std() > 15
 
 
+def test_a_tenth_of_the_pairs_is_to_be_shorter():
+    # Of sentences of one piece, so that a pair is as long as it is to be.
+    count, room = 200_000, 30
+    sentences = made_sentences([[1] * count] * 2)
+    pairs = draw_pairs(sentences, room + 3, np.random.default_rng(3))
+    begins, ends = pairs[:, 0], pairs[:, 3]
+    # A document's last pair takes what is left of it.
+    following = (pairs[:, 4] == 0) & (ends % count > 0)
+    totals = (ends - begins)[following]
+    # From 2 to the whole length, which is then no shorter.
+    share = 0.1 * (1 - 1 / (room - 1))
+    deviation = np.sqrt(share * (1 - share) / len(totals))
+    assert abs((totals < room).mean() - share) < 5 * deviation
+    assert {*totals} == {*range(2, room + 1)}
+
+
 def test_an_epoch_reads_nearly_everything_and_epochs_differ():
     random = np.random.default_rng(3)
     one, two = (draw_pairs(MANY, 128, random) for _ in range(2))

@@ -49,6 +49,15 @@ def test_requests_refusals_and_batches_are_counted():
     assert after[("process_resident_memory_bytes",)] > 1_000_000
 
 
+def test_head_of_the_metrics_is_answered():
+    with TestClient(app_of(Ready())) as client:
+        response = client.head("/metrics")
+    assert response.status_code == 200
+    assert response.headers["content-type"].startswith("text/plain; version=")
+    assert int(response.headers["content-length"]) > 0
+    assert not response.content
+
+
 def test_the_queue_is_what_no_thread_has_begun_to_read():
     class Slow(Ready):
         def __init__(self):

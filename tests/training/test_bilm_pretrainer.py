@@ -11,8 +11,8 @@ from made_bilm import SMALL
 
 from qanet.errors import UserError
 from qanet.frozen import open_encoder
-from qanet.models.bilm import build_language_model
-from qanet.models.elmo_weights import read_options
+from qanet.models.bilm import build_bilm, build_language_model
+from qanet.models.elmo_weights import read_options, read_weights
 from qanet.pretraining.bilm_batches import SentenceBatches
 from qanet.pretraining.bilm_config import BiLMPretrainingConfig
 from qanet.pretraining.run import BiLMRun
@@ -21,6 +21,8 @@ from qanet.pretraining.word_vocabulary import WordVocabulary
 from qanet.settings import configure
 from qanet.training import bilm_pretrainer
 from qanet.training.bilm_pretrainer import perplexity, pretrain_bilm, split_words
+from qanet.training.distribution import make_distribution
+from qanet.weights import saved_variables
 
 WORDS = "one two three four five six seven eight".split()
 SETTINGS = """
@@ -77,6 +79,21 @@ def test_the_best_weights_are_stored_as_public_ones(short, text):
     assert set(run.words_path.read_text().split()) == {*WORDS, "<S>", "</S>", "<UNK>"}
 
 
+def test_weights_that_grew_worse_later_are_not_stored(
+    text, tmp_path, monkeypatch, uncompiled
+):
+    measured = iter([2.0, 3.0])
+    monkeypatch.setattr(bilm_pretrainer, "perplexity", lambda *_: next(measured))
+    run = BiLMRun(tmp_path / "run")
+    config = configured(text, "training.steps=2", "training.evaluate_every=1")
+    assert pretrain_bilm(config, run) == {"step": 1, "perplexity": 2.0}
+    stored = build_bilm(config.model)
+    read_weights(stored, run.encoder_directory)
+    with np.load(run.weights_path) as best:
+        for name, variable in saved_variables(stored).items():
+            np.testing.assert_array_equal(np.array(variable), best[name], name)
+
+
 def test_what_is_measured_is_what_is_held_out(short, text):
     run, metrics = short
     config = configured(text)
@@ -91,6 +108,31 @@ def test_what_is_measured_is_what_is_held_out(short, text):
     run.load_weights(model)
     found = perplexity(lambda inputs: model(inputs), batches)
     assert found == pytest.approx(metrics["perplexity"], rel=1e-4)
+
+
+def test_nothing_is_learned_from_what_is_held_out(tmp_path):
+    words = [f"own{number}" for number in range(12)]
+    path = tmp_path / "text.txt"
+    path.write_text("\n\n".join(f"one {word} two" for word in words))
+    config = configured(path)
+    documents = read_documents(config.data.text)
+    train, held_out = map(
+        split_words, split_held_out(documents, config.data.held_out, 1)
+    )
+    trained_on = {"one", "two", *(word for _, word, _ in train)}
+    assert len(trained_on) == 2 + len(words) - len(held_out)
+    distribution = make_distribution(config.distribution)
+    loop, vocabulary = bilm_pretrainer._make_loop(
+        config, BiLMRun(tmp_path / "run"), False, distribution
+    )
+    assert {*vocabulary.words} == {"<S>", "</S>", "<UNK>", *trained_on}
+    # What the vocabulary does not have would be unknown there.
+    read = {
+        vocabulary.words[number]
+        for batch in loop.task.plan
+        for number in loop.task.maker.inputs(batch)["words"].flat
+    }
+    assert read == {"<S>", "</S>", *trained_on}
 
 
 def test_a_perplexity_that_no_number_holds_is_told():
@@ -122,6 +164,17 @@ def test_a_training_that_was_stopped_goes_on_bit_for_bit(
     for column in ("step", "loss", "perplexity"):
         rows = [[row[column] for row in history_of(r)] for r in (run, short[0])]
         assert rows[0] == rows[1]
+
+
+@pytest.mark.parametrize(("strategy", "rows"), [("none", 5), ("mirrored", 4)])
+def test_devices_have_equal_shares_of_a_batch(text, tmp_path, strategy, rows):
+    strategy = f"distribution.strategy={strategy}"
+    config = configured(text, "training.batch_tokens=40", strategy)
+    distribution = make_distribution(config.distribution)
+    with distribution.scope():
+        run = BiLMRun(tmp_path / "run")
+        loop, _ = bilm_pretrainer._make_loop(config, run, False, distribution)
+    assert {len(batch.items) for batch in loop.task.plan} == {rows}
 
 
 @pytest.mark.parametrize(

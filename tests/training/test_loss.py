@@ -140,6 +140,20 @@ def test_a_student_that_agrees_with_its_teacher_has_its_own_loss_alone():
         np.testing.assert_allclose(ops.convert_to_numpy(loss), expected, atol=1e-6)
 
 
+def test_a_teacher_without_a_share_changes_nothing(logits, gradients):
+    def taught(x):
+        return distillation_loss(TARGET, teacher(), x, 0.0, TEMPERATURE)
+
+    # It says -inf of some tokens of each example, of the last one of all.
+    assert np.isneginf(teacher()).any(axis=-1).all()
+    loss, alone = taught(logits), span_loss(TARGET, logits)
+    np.testing.assert_allclose(
+        ops.convert_to_numpy(loss), ops.convert_to_numpy(alone), rtol=1e-6
+    )
+    (gradient,) = gradients(lambda x: ops.sum(taught(x)), logits)
+    np.testing.assert_allclose(gradient, softmax(logits) - TARGET, atol=1e-6)
+
+
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_the_smoothed_cross_entropy_is_that_of_the_formula(rng, smoothing):
     logits = rng.normal(size=(2, 3, 7)).astype("float32")

@@ -25,6 +25,7 @@ from qanet.text.pieces import WordPieces
 from qanet.training import mlm_pretrainer
 from qanet.training.distribution import make_distribution
 from qanet.training.mlm_pretrainer import pretrain_mlm
+from qanet.weights import saved_variables
 
 TOPICS = [[f"{letter}{i}" for i in range(3)] for letter in "abcdefgh"]
 SETTINGS = """
@@ -109,6 +110,27 @@ def test_what_is_measured_is_what_is_held_out(short, text):
         count += (labels != 0).sum()
     metrics = json.loads(short.metrics_path.read_text())
     assert metrics["masked_accuracy"] == pytest.approx(rightly / count)
+
+
+def test_weights_that_grew_worse_later_are_not_stored(
+    text, tmp_path, monkeypatch, uncompiled
+):
+    losses = iter([2.0, 3.0])
+
+    def measure():
+        return dict.fromkeys(mlm_pretrainer.MEASURED, next(losses))
+
+    monkeypatch.setattr(mlm_pretrainer, "_measurement", lambda *_: measure)
+    run = MLMRun(tmp_path / "run")
+    config = configured(text, *SHORT, "training.steps=2", "training.evaluate_every=1")
+    assert pretrain_mlm(config, run)["step"] == 1
+    sizes = piece_sizes(WordPieces.load(run.encoder_directory))
+    stored = build_mlm_model(config.model, sizes)
+    directory = str(run.encoder_directory)
+    load_pretrained(stored, config.model.model_copy(update={"pretrained": directory}))
+    with np.load(run.weights_path) as best:
+        for name, variable in saved_variables(stored).items():
+            np.testing.assert_array_equal(np.array(variable), best[name], name)
 
 
 def test_a_training_that_was_stopped_goes_on_bit_for_bit(
@@ -198,12 +220,33 @@ def test_pretraining_goes_on_from_a_public_model(short, text, tmp_path):
     assert not np.array_equal(weights()[0][table], found[table])
 
 
-def test_word_pieces_are_made_of_what_is_trained_on(short, text):
+def test_words_that_all_documents_have_are_pieces_of_the_encoder(short, text):
     vocabulary = WordPieces.load(short.vocabulary_directory)
     assert {word for words in TOPICS for word in words} <= set(vocabulary.pieces)
     assert len(vocabulary.pieces) <= 100
     files = sorted(path.name for path in short.encoder_directory.iterdir())
     assert files == ["config.json", "model.safetensors", "vocab.txt"]
+
+
+def test_nothing_is_learned_from_what_is_held_out(tmp_path):
+    # A word of a letter that no other document has.
+    words = [3 * letter for letter in "абвгдежзиклм"]
+    path = tmp_path / "text.txt"
+    text = "\n\n".join(f"a0 a1 {word}. a1 {word} a0." for word in words)
+    path.write_text(text, encoding="utf-8")
+    config = configured(path, *SHORT)
+    documents = read_documents(config.data.text)
+    train, held_out = split_held_out(documents, config.data.held_out, 2)
+    trained_on = {word for word in words if f" {word}." in str(train)}
+    assert len(trained_on) == len(words) - len(held_out)
+    distribution = make_distribution(config.distribution)
+    loop, vocabulary = mlm_pretrainer._make_loop(
+        config, MLMRun(tmp_path / "run"), False, distribution
+    )
+    assert trained_on == {*words} & {*vocabulary.pieces}
+    # What the vocabulary does not have would be unknown there.
+    read = {vocabulary.pieces[number] for number in loop.task.maker.pieces}
+    assert read == {"a0", "a1", ".", *trained_on}
 
 
 # What is measured and what is made small.

@@ -182,6 +182,31 @@ def test_starts_from_the_weights_and_words_of_another_run(
             np.testing.assert_allclose(found[name], expected[name], atol=1e-7)
 
 
+def test_what_is_left_out_is_told_of_each_training_set(
+    tiny_config, tiny_files, tmp_path, caplog, uncompiled
+):
+    caplog.set_level("INFO", "qanet")
+    examples = read_squad(tiny_files.dev).examples
+    # More than data.answer_limit tokens.
+    for number in (3, 7):
+        whole = Span(examples[number].context, 0)
+        examples[number] = replace(examples[number], answers=(whole,))
+    path = tmp_path / "fr.json"
+    write_squad(path, examples)
+    mixed = {"augmented": {"fr": str(path)}, "mix": {"original": 1, "fr": 1}}
+    config = tiny_config.model_copy(
+        update={
+            "data": tiny_config.data.model_copy(update=mixed),
+            "training": tiny_config.training.model_copy(update={"steps": 1}),
+        }
+    )
+    train_run(config, Run(tmp_path / "run"))
+    counts = json.loads((tmp_path / "run" / "data.json").read_text())
+    assert counts["train"]["left_out"] == 1
+    assert counts["fr"]["left_out"] == 2
+    assert any("left out of training: 3 questions" in line for line in caplog.messages)
+
+
 class Watched(Run):
     """Where the metrics are there, the run is finished and not resumed."""
 

@@ -14,6 +14,7 @@ from made_training import small_model
 from qanet.errors import UserError
 from qanet.settings import configure
 from qanet.training import translators
+from qanet.training.distribution import make_distribution
 from qanet.training.loss import smoothed_cross_entropy
 from qanet.training.optimizer import LearningRate
 from qanet.training.translators import train_translator
@@ -21,8 +22,8 @@ from qanet.translation import neural
 from qanet.translation.config import TranslationConfig
 from qanet.translation.neural import NeuralTranslator
 from qanet.translation.parallel import PairBatches, read_pairs, split_held_out
-from qanet.translation.run import TranslationRun
-from qanet.translation.subwords import END
+from qanet.translation.run import TranslationRun, build_translation_model
+from qanet.translation.subwords import END, UNKNOWN, train_subwords
 
 WORDS = dict(
     zip(
@@ -100,6 +101,26 @@ def test_what_is_measured_is_what_is_held_out(pairs, learned):
     # The lowest, whose weights are stored.
     rows = [float(row["held_out_loss"]) for row in history_of(run)]
     assert total / count == pytest.approx(min(rows), rel=1e-4)
+
+
+def test_nothing_is_learned_from_what_is_held_out(tmp_path):
+    # Letters that no other pair has, on either side.
+    letters = [chr(number) for number in range(0x4E00, 0x4E28)]
+    both = list(zip(letters[::2], letters[1::2], strict=True))
+    path = tmp_path / "pairs.tsv"
+    lines = [f"a {one} {one}\tb {other}\n" for one, other in both]
+    path.write_text("".join(lines), encoding="utf-8")
+    config = configured(path, "training.held_out=5", "training.steps=4")
+    distribution = make_distribution(config.distribution)
+    loop, held_out, subwords = translators._make_loop(
+        config, TranslationRun(tmp_path / "run"), False, distribution
+    )
+    assert len(held_out) == 5
+    unknown = {letter for letter in letters if UNKNOWN in subwords.encode([letter])[0]}
+    assert unknown == {letter for letter in letters if letter in str(held_out)}
+    for batch in loop.task.plan:
+        for arrays in (loop.task.maker.inputs(batch), loop.task.maker.targets(batch)):
+            assert all(UNKNOWN not in array for array in arrays.values())
 
 
 def test_a_translator_learns_from_smoothed_targets(rng):
@@ -189,6 +210,23 @@ def test_a_translation_that_does_not_end_is_none(learned, monkeypatch):
     assert translator.translate(["two"], 2) == [[]]
 
 
+def test_a_translation_may_be_one_and_a_half_times_as_long(pairs, tmp_path, uncompiled):
+    run, config = TranslationRun(tmp_path / "run"), configured(pairs)
+    subwords = train_subwords([*WORDS, *WORDS.values()], config.model.pieces, seed=1)
+    subwords.save(run.subwords_path)
+    run.save_config(config)
+    run.save_weights(build_translation_model(config.model, len(subwords)))
+    inputs = {
+        "source": np.full((1, 12), END + 1, dtype="int32"),
+        "seed": np.zeros(1, dtype="uint32"),
+    }
+    # Likeliest ones and drawn ones.
+    for temperature in (None, 1.0):
+        translator = NeuralTranslator(run.directory, temperature, beams=1)
+        tokens, _ = translator._search(12, 1).predict_on_batch(inputs)
+        assert tokens.shape == (1, 1, 18)
+
+
 def test_samples_follow_from_the_sentence(learned):
     translator = NeuralTranslator(learned[0].directory, temperature=2.0)
     sentences = ["one two red", "blue six five four"]
@@ -274,6 +312,17 @@ def test_devices_train_like_one(pairs, tmp_path, monkeypatch, uncompiled):
     # Two devices had other batches.
     with pytest.raises(UserError, match="another number of devices"):
         train_translator(configured(pairs, *steps), run, resume=True)
+
+
+@pytest.mark.parametrize(("strategy", "rows"), [("none", 5), ("mirrored", 4)])
+def test_devices_have_equal_shares_of_a_batch(pairs, tmp_path, strategy, rows):
+    strategy = f"distribution.strategy={strategy}"
+    config = configured(pairs, "training.batch_tokens=60", strategy)
+    distribution = make_distribution(config.distribution)
+    with distribution.scope():
+        run = TranslationRun(tmp_path / "run")
+        loop, *_ = translators._make_loop(config, run, False, distribution)
+    assert {len(batch.items) for batch in loop.task.plan} == {rows}
 
 
 def test_does_not_go_on_with_other_pairs(learned, pairs, tmp_path):
