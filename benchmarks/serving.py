@@ -1,7 +1,8 @@
 """Throughput and latency of the server under load, with and without batching.
 
     python benchmarks/serving.py --model DIR --data dev-v1.1.json [--seconds 30] \
-        [--workers 1 2] [--batch-sizes 1 32] [--output benchmarks/results/serving.json]
+        [--workers 1 2] [--batch-sizes 1 32] \
+        [--output benchmarks/results/serving-onnx.json]
 
 Clients on the same machine each ask one question after the other for some seconds, over
 connections that stay open. Without batching means `--batch-size 1`: a thread reads one

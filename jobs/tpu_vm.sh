@@ -20,10 +20,20 @@ on_tpu() {
   gcloud compute tpus tpu-vm ssh "$NAME" --zone="$ZONE" --command="$1"
 }
 
-# An hour of a TPU that nobody uses costs as much as one that trains. From here on: what
-# is stopped while it is created may be created all the same.
-trap 'gcloud compute tpus tpu-vm delete "$NAME" --zone="$ZONE" --quiet' EXIT
-if ! gcloud compute tpus tpu-vm describe "$NAME" --zone="$ZONE" >/dev/null 2>&1; then
+delete() {
+  gcloud compute tpus tpu-vm delete "$NAME" --zone="$ZONE" --quiet
+}
+
+# An hour of a TPU that nobody uses costs as much as one that trains. So it is deleted at
+# the end, also where it was being created when this was stopped.
+if told=$(gcloud compute tpus tpu-vm describe "$NAME" --zone="$ZONE" 2>&1); then
+  trap delete EXIT
+else
+  if [[ $told != *NOT_FOUND* ]]; then
+    echo "$told" >&2
+    exit 1
+  fi
+  trap delete EXIT
   gcloud compute tpus tpu-vm create "$NAME" \
     --zone="$ZONE" --accelerator-type="$TYPE" --version="$VERSION"
 fi

@@ -275,12 +275,18 @@ class Config(Section):
         return kind.model_validate(value)
 
     @model_validator(mode="after")
-    def _check_lengths(self) -> Self:
+    def _check_limits(self) -> Self:
         data, limits = self.data, MODELS[self.model.name].limits
         if limits.answer and data.answer_limit > limits.answer:
             raise ValueError(
                 f"data.answer_limit={data.answer_limit} is more than {limits.answer}, "
                 f"the longest answer that {self.model.name} can say; set it to that"
+            )
+        if limits.answer == 1 and data.no_answer:
+            raise ValueError(
+                f"data.no_answer: {self.model.name} gives a distribution over the "
+                "words of the context, beside which no answer would be as likely for "
+                "every question; leave it out"
             )
         most = limits.together
         if most and data.context_limit + data.question_limit > most:

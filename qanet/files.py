@@ -29,8 +29,6 @@ def write_file(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
     Raises:
         UserError: the disk refuses it.
     """
-    # What a link leads to, not the link.
-    path = Path(os.path.realpath(path))
     # Not by process number: containers that share a directory have the same ones. Of a
     # long name only the beginning: with what is added it might be too long.
     temporary = path.with_name(f".{path.name[:40]}.{secrets.token_hex(4)}.tmp")

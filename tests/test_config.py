@@ -445,6 +445,8 @@ def test_values_that_do_not_fit_together(overrides, message):
 def test_a_model_that_answers_with_a_word_takes_no_longer_answers():
     with pytest.raises(UserError, match=r"data\.answer_limit=2 is more than 1, the"):
         load_preset("aoa-cloze", ["data.answer_limit=2"])
+    with pytest.raises(UserError, match=r"data\.no_answer: aoa-cloze gives a distrib"):
+        load_preset("aoa-cloze", ["data.no_answer=true"])
 
 
 @pytest.mark.parametrize("heads", [1, 2, 4, 64, 128])

@@ -197,17 +197,28 @@ def test_a_run_in_another_directory_of_the_bucket_is_not_taken_for_this_one(
     assert "python3 train.py --preset qanet" in done
 
 
-def test_a_machine_is_deleted_although_its_making_was_stopped(tmp_path):
+@pytest.mark.parametrize(
+    ("says", "done"),
+    [
+        ("NOT_FOUND: no such resource", ["describe", "create", "delete"]),
+        # One that is there may be at work for somebody.
+        ("the network is down", ["describe"]),
+    ],
+)
+def test_a_machine_is_deleted_although_its_making_failed(tmp_path, says, done):
     script = (JOBS / "tpu_vm.sh").read_text(encoding="utf-8")
     begin = script.index("NAME=${NAME"), script.index("\ntar -czf")
-    stub = 'gcloud() { echo "$*" >> "$DONE"; [[ $* == *delete* ]]; }\nset -e\n'
-    subprocess.run(
-        ["bash", "-c", stub + script[slice(*begin)]],
+    stub = (
+        f'gcloud() {{ echo "$*" >> "$DONE"; echo "{says}"; [[ $* == *delete* ]]; }}\n'
+    )
+    shell = subprocess.run(
+        ["bash", "-c", f"set -e\n{stub}{script[slice(*begin)]}"],
         env=os.environ | {"DONE": str(tmp_path / "done")},
         timeout=60,
     )
-    done = (tmp_path / "done").read_text().splitlines()
-    assert [line.split()[3] for line in done] == ["describe", "create", "delete"]
+    assert shell.returncode != 0
+    lines = (tmp_path / "done").read_text().splitlines()
+    assert [line.split()[3] for line in lines] == done
 
 
 def test_a_saved_run_that_cannot_be_fetched_is_not_overwritten(on_tpu, tmp_path):

@@ -134,6 +134,7 @@ def test_the_server_answers_and_its_page_is_told_why(trained, answers):
     assert np.sum(told["attention"]) > 0
 
 
+# One for all: what devices share does not depend on the model.
 @pytest.mark.parametrize("config", ["bidaf"], indirect=True)
 def test_two_devices_train_like_one(run, config, tmp_path, uncompiled):
     two = config.distribution.model_copy(update={"strategy": "mirrored"})

@@ -26,7 +26,8 @@ from qanet.text.tokenizer import token_spans, tokenize
 # The gap, one token; as in the Children's Book Test.
 GAP = "XXXXX"
 
-# Characters of a passage. Time and output grow with their square.
+# Characters of a passage; a longer one is left out. Each sentence is asked for with the
+# rest as its context, so that time and output grow with the square.
 LONGEST = 50_000
 
 CNN_GAP = "@placeholder"
@@ -77,19 +78,19 @@ def make_cloze(examples: Iterable[Example], seed: int) -> list[Cloze]:
         seed: fixes which word is left out where several could be.
 
     Raises:
-        UserError: the library that splits sentences is not installed, no passage has
-            such a word, or one has more than `LONGEST` characters.
+        UserError: the library that splits sentences is not installed, or no passage
+            has such a word.
     """
     rng = np.random.default_rng(seed)
     titles = {example.context: example.title for example in examples}
     questions = []
     for number, (context, title) in enumerate(titles.items()):
         if len(context) > LONGEST:
-            raise UserError(
-                f"{title or 'a passage'}: one of {len(context):,} characters; each of "
-                "its sentences would be a question with the rest as its context; split "
+            log.warning(
+                f"{title or 'a passage'}: left out, {len(context):,} characters; split "
                 f"it into passages of at most {LONGEST:,}"
             )
+            continue
         sentences = sentence_spans(context)
         candidates = _names(context, sentences)
         for place, (start, end) in enumerate(sentences):

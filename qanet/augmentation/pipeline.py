@@ -105,14 +105,15 @@ def augment_with_beam(
     with _directory(pipeline.options) as directory:
         source = FileSystems.join(directory, "passages")
         target = FileSystems.join(directory, "results")
-        with FileSystems.create(source) as file:
+        with _named(source), FileSystems.create(source) as file:
             for numbered in enumerate(passages):
                 file.write(PASSAGE.dump_json(numbered) + b"\n")
         write = partial(
             _write, pipeline, source, target, (forward, backward), batch_sizes, settings
         )
         _to_its_end(write)
-        results = dict(_read(f"{target}*"))
+        with _named(f"{target}*"):
+            results = dict(_read(f"{target}*"))
     if PROBLEM in results:
         raise UserError(results[PROBLEM])
     seconds = time.monotonic() - begin
@@ -351,6 +352,16 @@ def _temporary_location(options: PipelineOptions) -> str | None:
 
 
 @contextlib.contextmanager
+def _named(path: str) -> Iterator[None]:
+    """Within this context what a disk refuses is a `UserError` about this path."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or error
+        raise UserError(f"{path}: cannot be written or read: {reason}") from error
+
+
+@contextlib.contextmanager
 def _directory(options: PipelineOptions) -> Iterator[str]:
     """A new directory for as long as it is needed."""
     base = _temporary_location(options) or tempfile.gettempdir()
@@ -366,9 +377,6 @@ def _directory(options: PipelineOptions) -> Iterator[str]:
         raise UserError(f"--temp_location {base}: cannot be used: {error}") from None
     try:
         yield directory
-    except OSError as error:
-        reason = error.strerror or error
-        raise UserError(f"{directory}: cannot be written or read: {reason}") from error
     finally:
         # Clouds have no directories, only files with such a beginning; disks have both.
         FileSystems.delete([f"{directory}/"])

@@ -51,7 +51,7 @@ def add_parser(commands) -> None:
         metavar="FILE.jsonl",
         help='many questions in the place of one: a line each, {"question": "…", '
         '"context": "…"}, where the context may be a list of passages and there may be '
-        'an "id"; - reads standard input',
+        'an "id", at most 8 MiB a line; - reads standard input',
     )
     parser.add_argument(
         "--output",

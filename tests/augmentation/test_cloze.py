@@ -1,6 +1,7 @@
 """Tests of qanet.augmentation.cloze."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -121,12 +122,16 @@ def test_passages_without_a_name_in_two_sentences_are_refused():
         make_cloze(examples("It rained. The sun shone."), seed=1)
 
 
-def test_a_passage_that_is_too_long_is_named(monkeypatch):
-    monkeypatch.setattr(cloze, "LONGEST", 20)
-    context = "Zoë saw Rome. Rome saw Zoë."
-    example = Example("1", "Who?", context, (), "Homes")
-    with pytest.raises(UserError, match=r"Homes: one of 27 characters.*at most 20"):
-        make_cloze([example], seed=0)
+def test_a_passage_that_is_too_long_is_left_out_and_named(monkeypatch, caplog):
+    short, long = "Zoë saw Rome. Rome saw Zoë.", "Zoë saw Rome, Bo. Rome saw Zoë."
+    monkeypatch.setattr(cloze, "LONGEST", len(short))
+    examples = [Example("1", "?", text, (), "Homes") for text in (long, short)]
+    found = make_cloze(examples, seed=0)
+    assert found == [
+        replace(question, example=replace(question.example, id=f"cloze-1-{number}"))
+        for number, question in enumerate(make_cloze(examples[1:], seed=0))
+    ]
+    assert "Homes: left out, 31 characters" in caplog.text
 
 
 def test_the_commonest_candidate():

@@ -2,6 +2,7 @@
 
 import json
 
+import keras
 import numpy as np
 import onnx
 import pytest
@@ -44,7 +45,7 @@ def exported(request, doubting_model):
         return doubting_model
     settings = MODELS[request.param].settings(units=5, width=8)
     config = doubting_model.config
-    data = config.data.model_copy(update={"answer_limit": 1})
+    data = config.data.model_copy(update={"answer_limit": 1, "no_answer": False})
     config = config.model_copy(update={"model": settings, "data": data})
     model = build_run_model(config, doubting_model.vocabulary)
     return TrainedModel(model, doubting_model.vocabulary, config)
@@ -61,6 +62,7 @@ def wide(request, doubting_model):
         settings = MODELS[request.param].settings(units=64, width=64)
     data = config.data.model_copy(update={"answer_limit": 1})
     config = config.model_copy(update={"model": settings, "data": data})
+    keras.utils.set_random_seed(7)
     model = build_run_model(config, doubting_model.vocabulary)
     random = np.random.default_rng(7)
     for variable in model.trainable_variables:

@@ -51,7 +51,7 @@ def words_of(pieces):
     st.booleans(),
     st.integers(0, 2**32 - 1),
 )
-def test_what_is_never_hidden(a, b, padding, share, whole_words, seed):
+def test_what_is_never_masked(a, b, padding, share, whole_words, seed):
     pieces = sequence(a, b, padding)
     before = pieces.copy()
     masking = Masking(VOCABULARY, share, whole_words)
@@ -73,7 +73,7 @@ def test_what_is_never_hidden(a, b, padding, share, whole_words, seed):
 
 
 @given(TEXT, TEXT, st.floats(0.01, 0.99), st.integers(0, 2**32 - 1))
-def test_whole_words_are_hidden_together(a, b, share, seed):
+def test_whole_words_are_masked_together(a, b, share, seed):
     pieces = sequence(a, b, 3)
     masking = Masking(VOCABULARY, share, whole_words=True)
     _, positions = masking.mask(pieces, np.random.default_rng(seed))
@@ -158,7 +158,7 @@ def test_the_same_draw_hides_the_same_and_another_one_other_pieces():
 
 @settings(max_examples=20)
 @given(st.integers(1, 3))
-def test_where_no_whole_word_fits_none_is_hidden(seed):
+def test_where_no_whole_word_fits_none_is_masked(seed):
     pieces = sequence([5, 45, 46], [6, 47], 0)
     masking = Masking(VOCABULARY, 0.15, whole_words=True)
     masked, positions = masking.mask(pieces, np.random.default_rng(seed))

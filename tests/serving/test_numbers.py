@@ -20,7 +20,9 @@ CLOZE, BERT = (MODELS[name].limits for name in ("aoa-cloze", "bert"))
 
 # Words of the page, each # a number.
 NUMBERS = {
-    "most tokens of an answer, 1 to #; ": [LIMITS.answer_tokens],
+    "most tokens of an answer, 1 to # (`aoa-cloze`: #); ": [
+        *(LIMITS.answer_tokens, CLOZE.answer),
+    ],
     "by default `data.answer_limit` of the training (#)": [DataConfig().answer_limit],
     "they may have # words and signs (tokens)": [LIMITS.tokens],
     "one passage of at most # tokens (`aoa-cloze`: #, `bert`: # word pieces)": [
@@ -34,8 +36,8 @@ NUMBERS = {
     "# tokens a question (`bert`: # word pieces), # to be read, # answers each,": [
         *(LIMITS.question_tokens, BERT.question, LIMITS.tokens, LIMITS.top_k),
     ],
-    "# tokens an answer, or # million for questions times answers times": [
-        *(LIMITS.answer_tokens, LIMITS.answer_characters / 10**6),
+    "# tokens an answer (`aoa-cloze`: #), or # million for questions times": [
+        *(LIMITS.answer_tokens, CLOZE.answer, LIMITS.answer_characters / 10**6),
     ],
     "# requests are being worked on, wait, or": [LIMITS.pending],
     "counts as one of the # from": [LIMITS.pending],
@@ -54,8 +56,9 @@ NUMBERS = {
 def told(words):
     """The numbers that the page has in the places of #."""
     pattern = re.escape(words).replace(r"\#", r"([\d,]*\d)")
-    numbers = re.search(pattern, PAGE).groups()
-    return [int(number.replace(",", "")) for number in numbers]
+    found = re.search(pattern, PAGE)
+    assert found, f"docs/serving.md has no such words: {words}"
+    return [int(number.replace(",", "")) for number in found.groups()]
 
 
 def test_the_numbers_of_the_page_are_those_of_the_code():

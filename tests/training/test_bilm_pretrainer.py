@@ -79,7 +79,7 @@ def test_the_best_weights_are_stored_as_public_ones(short, text):
     assert set(run.words_path.read_text().split()) == {*WORDS, "<S>", "</S>", "<UNK>"}
 
 
-def test_weights_that_grew_worse_later_are_not_stored(
+def test_the_encoder_has_the_best_weights_not_the_last(
     text, tmp_path, monkeypatch, uncompiled
 ):
     measured = iter([2.0, 3.0])

@@ -112,7 +112,7 @@ def test_what_is_measured_is_what_is_held_out(short, text):
     assert metrics["masked_accuracy"] == pytest.approx(rightly / count)
 
 
-def test_weights_that_grew_worse_later_are_not_stored(
+def test_the_encoder_has_the_best_weights_not_the_last(
     text, tmp_path, monkeypatch, uncompiled
 ):
     losses = iter([2.0, 3.0])
