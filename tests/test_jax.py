@@ -41,9 +41,11 @@ def test_layers_models_and_training_pass_on_jax():
             "tests/pretraining/test_mlm_model.py",
             *(f"tests/training/test_{name}.py" for name in TRAINING),
             "tests/translation/test_models.py",
-            # What Keras stores of a layer is the same on each backend.
+            # What Keras stores and what models consist of is the same on each backend.
             "-k",
-            "not test_round_trip and not parameter_count or keeps_the_noise",
+            "not test_round_trip and not made_again and not parameter_count and "
+            "not question_share and not dropout_between and not each_rate_reaches "
+            "or keeps_the_noise",
             # Starts processes, on TensorFlow.
             f"--deselect=tests/training/test_trainer.py::{KILLED}",
         ],

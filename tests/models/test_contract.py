@@ -72,25 +72,49 @@ WORDS = {
 OF_WORDS = {*WORDS, "word_dropout", "character_dropout"}
 
 
-@pytest.fixture(params=MODELS)
-def settings(request):
+@pytest.fixture(scope="module", params=MODELS)
+def name(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def settings(name):
     """Makes the settings of a small model, with changes."""
-    entry = MODELS[request.param]
+    entry = MODELS[name]
 
     def make(**changes):
         if entry.text == "words":
             changes = WORDS | changes
         else:
             changes = {k: v for k, v in changes.items() if k not in OF_WORDS}
-        return entry.settings.model_validate(SMALL[request.param] | changes)
+        return entry.settings.model_validate(SMALL[name] | changes)
 
     return make
 
 
-@pytest.fixture
-def sizes(settings):
+@pytest.fixture(scope="module")
+def sizes(name):
     """The sizes of its tokens."""
-    return sizes_of(settings().name)
+    return sizes_of(name)
+
+
+@pytest.fixture(scope="module")
+def built(settings, sizes):
+    """The small model, and the values that its variables begin with."""
+    keras.utils.set_random_seed(7)
+    model = build_model(settings(), sizes)
+    # Or Keras computes it once more before its first prediction on JAX.
+    assert [layer.path for layer in model._flatten_layers() if not layer.built] == []
+    return model, [ops.convert_to_numpy(variable) for variable in model.variables]
+
+
+@pytest.fixture
+def model(built):
+    """The small model as it begins, made once for all tests."""
+    model, values = built
+    for variable, value in zip(model.variables, values, strict=True):
+        variable.assign(value)
+    return model
 
 
 @pytest.fixture
@@ -98,9 +122,7 @@ def examples(rng, sizes):
     return made_pieces(rng) if sizes is PIECE_SIZES else made_examples(rng)
 
 
-def test_inputs_and_outputs(settings, sizes, examples):
-    config = settings()
-    model = build_model(config, sizes)
+def test_inputs_and_outputs(sizes, model, examples):
     shapes = {
         f"{text}_{column}": (None, None, *shape)
         for text in ("context", "question")
@@ -108,31 +130,27 @@ def test_inputs_and_outputs(settings, sizes, examples):
     }
     assert {name: tensor.shape for name, tensor in model.input.items()} == shapes
     assert model.output.keys() == {"start_logits", "end_logits"}
-    # Or Keras computes it once more before its first prediction on JAX.
-    assert [layer.path for layer in model._flatten_layers() if not layer.built] == []
     output = logits(model, batch(examples))
     assert output.shape == (2, 3, 6)
     assert output.dtype == "float32"
 
 
-def test_no_answer_is_one_logit_more(settings, sizes, examples, randomise):
+def test_no_answer_is_one_logit_more(settings, sizes, model, examples, randomise):
     with_none = build_model(settings(), sizes, no_answer=True)
     weights = randomise(with_none)
-    without = build_model(settings(), sizes)
-    for weight in without.weights:
+    for weight in model.weights:
         weight.assign(weights[weight.path].astype("float32"))
     inputs = batch(examples)
-    found, expected = logits(with_none, inputs), logits(without, inputs)
+    found, expected = logits(with_none, inputs), logits(model, inputs)
     np.testing.assert_allclose(found[:, :, 1:], expected, atol=1e-6)
     assert (found[:, :, 0] > MASKED_LOGIT / 2).all()
-    if not MODELS[without.name].none_first:
+    if not MODELS[model.name].none_first:
         none = weights["no_answer/logit"][0]
         np.testing.assert_allclose(found[:, :, 0], none, rtol=1e-6)
 
 
-def test_padding_leaks_nowhere(settings, sizes, examples, randomise, compiled):
+def test_padding_leaks_nowhere(model, examples, randomise, compiled):
     """An example alone, padded longer, or beside others gives the same logits."""
-    model = build_model(settings(), sizes)
     randomise(model, bound=0.6)
     mixed = logits(model, batch(examples))
     model = compiled(model)
@@ -152,8 +170,7 @@ def test_padding_leaks_nowhere(settings, sizes, examples, randomise, compiled):
         assert np.all(output[:, ~padding] > MASKED_LOGIT / 2)
 
 
-def test_inference_is_deterministic_and_training_random(settings, sizes, examples):
-    model = build_model(settings(), sizes)
+def test_inference_is_deterministic_and_training_random(model, examples):
     inputs = batch(examples)
 
     first, second = (logits(model, inputs) for _ in range(2))
@@ -182,9 +199,8 @@ def test_first_weights_and_noise_follow_from_the_seed(settings, sizes, examples)
 
 
 def test_every_trained_weight_receives_a_gradient(
-    settings, sizes, examples, gradients, call_with
+    model, examples, gradients, call_with
 ):
-    model = build_model(settings(), sizes)
     inputs = {
         name: ops.convert_to_tensor(array) for name, array in batch(examples).items()
     }
@@ -203,8 +219,7 @@ def test_every_trained_weight_receives_a_gradient(
         assert np.any(gradient != 0.0), weight.path
 
 
-def test_an_empty_example_gives_finite_logits(settings, sizes, examples):
-    model = build_model(settings(), sizes)
+def test_an_empty_example_gives_finite_logits(model, examples):
     inputs = batch(examples)
     for array in inputs.values():
         array[1] = 0
@@ -212,37 +227,31 @@ def test_an_empty_example_gives_finite_logits(settings, sizes, examples):
     assert np.all(np.isfinite(logits(model, inputs)))
 
 
-@pytest.mark.parametrize("no_answer", [False, True])
-def test_logits_are_float32_in_mixed_bfloat16(
-    settings, sizes, mixed_bfloat16, no_answer
-):
-    model = build_model(settings(), sizes, no_answer)
+def test_no_answer_is_float32_in_mixed_bfloat16(settings, sizes, mixed_bfloat16):
+    model = build_model(settings(), sizes, no_answer=True)
     assert {tensor.dtype for tensor in model.output.values()} == {"float32"}
 
 
 def test_mixed_bfloat16_gives_float32_logits(
-    settings, sizes, mixed_bfloat16, examples, randomise, compiled
+    settings, sizes, model, mixed_bfloat16, examples, randomise, compiled
 ):
     rough = build_model(settings(), sizes)
+    assert {tensor.dtype for tensor in rough.output.values()} == {"float32"}
     weights = randomise(rough, bound=0.3)
     keras.config.set_dtype_policy("float32")
-    exact = build_model(settings(), sizes)
-    for weight in exact.weights:
+    for weight in model.weights:
         weight.assign(weights[weight.path].astype("float32"))
     inputs = batch(examples)
     real = real_context(inputs)
 
-    found, expected = logits(compiled(rough), inputs), logits(exact, inputs)
+    found, expected = logits(compiled(rough), inputs), logits(model, inputs)
 
     assert found.dtype == "float32"
     np.testing.assert_allclose(found[:, real], expected[:, real], atol=0.1)
     assert np.any(found != expected)
 
 
-def test_a_stored_model_gives_the_same_logits(
-    settings, sizes, examples, randomise, tmp_path
-):
-    model = build_model(settings(), sizes)
+def test_a_stored_model_gives_the_same_logits(model, examples, randomise, tmp_path):
     randomise(model)
 
     model.save(tmp_path / "model.keras")
@@ -254,12 +263,13 @@ def test_a_stored_model_gives_the_same_logits(
 
 @pytest.mark.parametrize("changes", [{}, {"highway_before_projection": False}])
 def test_what_a_word_decides_alone_may_be_computed_before(
-    settings, sizes, examples, randomise, changes
+    settings, sizes, model, examples, randomise, changes
 ):
     """An export keeps a row for each word and goes on from there."""
     if sizes is not SIZES:
         pytest.skip("reads no words")
-    model = build_model(settings(**changes), sizes)
+    if changes:
+        model = build_model(settings(**changes), sizes)
     randomise(model)
     inputs = batch(examples)
     side, above = word_side(model), above_words(model)
@@ -276,12 +286,9 @@ def test_what_a_word_decides_alone_may_be_computed_before(
 
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="is for TensorFlow")
-def test_a_graph_of_unknown_lengths_computes_the_same_with_fresh_noise(
-    settings, sizes, examples
-):
+def test_a_graph_of_unknown_lengths_computes_the_same_with_fresh_noise(model, examples):
     import tensorflow as tf
 
-    model = build_model(settings(), sizes)
     inputs = batch(examples)
     free = {
         name: tf.TensorSpec([None, None, *array.shape[2:]], tf.int32)
@@ -302,10 +309,10 @@ def test_a_graph_of_unknown_lengths_computes_the_same_with_fresh_noise(
 
 
 def test_attention_of_the_context_is_told_where_it_is_offered(
-    settings, sizes, examples
+    settings, model, examples
 ):
     config = settings()
-    model = with_attention(build_model(config, sizes), config)
+    model = with_attention(model, config)
     found = ops.convert_to_numpy(model(batch(examples))["attention"])
     assert found.shape == (3, 6, 5)
     if config.name in JOINED:

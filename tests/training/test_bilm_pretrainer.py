@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from made_bilm import SMALL
+from tiny_runs import eagerly
 
 from qanet.errors import UserError
 from qanet.frozen import open_encoder
@@ -57,7 +58,8 @@ def history_of(run):
 def short(text, tmp_path_factory):
     """A short training."""
     run = BiLMRun(tmp_path_factory.mktemp("short") / "run")
-    metrics = pretrain_bilm(configured(text), run)
+    with eagerly():
+        metrics = pretrain_bilm(configured(text), run)
     return run, metrics
 
 
@@ -147,7 +149,7 @@ def test_a_perplexity_that_no_number_holds_is_told():
 
 
 def test_a_training_that_was_stopped_goes_on_bit_for_bit(
-    short, text, tmp_path, stopped_at_its_second_measurement
+    short, text, tmp_path, uncompiled, stopped_at_its_second_measurement
 ):
     run = BiLMRun(tmp_path / "run")
     with stopped_at_its_second_measurement:

@@ -9,6 +9,7 @@ import sys
 import keras
 import numpy as np
 import pytest
+from tiny_runs import eagerly
 
 from qanet.datasets.plans import NO_ITEM, PlannedBatch
 from qanet.errors import UserError
@@ -69,7 +70,8 @@ def history_of(run):
 def short(text, tmp_path_factory):
     """A short training with all noise."""
     run = MLMRun(tmp_path_factory.mktemp("short") / "run")
-    pretrain_mlm(configured(text, *SHORT), run)
+    with eagerly():
+        pretrain_mlm(configured(text, *SHORT), run)
     return run
 
 
@@ -134,7 +136,7 @@ def test_the_encoder_has_the_best_weights_not_the_last(
 
 
 def test_a_training_that_was_stopped_goes_on_bit_for_bit(
-    short, text, tmp_path, stopped_at_its_second_measurement
+    short, text, tmp_path, uncompiled, stopped_at_its_second_measurement
 ):
     run = MLMRun(tmp_path / "run")
     with stopped_at_its_second_measurement:
@@ -153,7 +155,7 @@ def test_a_training_that_was_stopped_goes_on_bit_for_bit(
         np.testing.assert_array_equal(tensor, tensors[1][name], name)
 
 
-def test_devices_train_like_one(short, text, tmp_path):
+def test_devices_train_like_one(short, text, tmp_path, uncompiled):
     """Two of them, whose shares have not quite as many masked pieces each."""
     run = MLMRun(tmp_path / "run")
     pretrain_mlm(configured(text, *SHORT, "distribution.strategy=mirrored"), run)
