@@ -138,11 +138,12 @@ def _epochs(
         name: round(len(original) * weights[name] / weights[ORIGINAL])
         for name in waiting
     }
-    for name in (name for name, count in counts.items() if not count):
-        raise UserError(
-            f"data.mix: of {name} no question would be drawn beside the "
-            f"{len(original):,} of {ORIGINAL}; give it more weight"
-        )
+    for name, count in counts.items():
+        if not count:
+            raise UserError(
+                f"data.mix: of {name} no question would be drawn beside the "
+                f"{len(original):,} of {ORIGINAL}; give it more weight"
+            )
     while True:
         drawn = [original]
         for name, queue in waiting.items():

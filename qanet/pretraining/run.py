@@ -10,17 +10,16 @@ from qanet.pretraining.mlm_config import MLMPretrainingConfig
 from qanet.run import RunDirectory
 
 
-class MLMRun(RunDirectory):
-    """The directory of a pre-training.
+class PretrainingRun(RunDirectory):
+    """The directory of a pre-training, whatever its objective.
 
     When it has come to its end, `encoder/` holds the best weights in the layout of
-    public models, which `model.pretrained` of a reader names.
+    public models.
 
     Args:
         directory: its path; it need not exist yet.
     """
 
-    settings = MLMPretrainingConfig
     unknown = (
         "not the directory of a pre-training (it has no config.json); give the one "
         "that pretrain made"
@@ -32,11 +31,15 @@ class MLMRun(RunDirectory):
         self.encoder_directory = self.directory / "encoder"
 
 
-class BiLMRun(MLMRun):
-    """The same of a bidirectional language model.
+class MLMRun(PretrainingRun):
+    """That of a masked language model: `encoder/` is for `model.pretrained`."""
 
-    `encoder/` is in the layout of public ELMo models, for `model.contextual`.
-    """
+    settings = MLMPretrainingConfig
+
+
+class BiLMRun(PretrainingRun):
+    """That of a bidirectional language model: `encoder/` is for `model.contextual`, in
+    the layout of public ELMo models."""
 
     settings = BiLMPretrainingConfig
 

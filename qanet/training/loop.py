@@ -192,9 +192,9 @@ class Loop:
         begin = time.monotonic()
         # Closed at once when a step fails: then the variables have their values back.
         with contextlib.closing(self.train(self.task.maker, plan)) as steps:
-            for loss, last_norm in steps:
+            for taken in steps:
+                loss, norm = taken
                 report.step(loss)
-                norm = last_norm
             progress.round_loss = report.wait()
             norm = float(ops.convert_to_numpy(norm))
         seconds = time.monotonic() - begin

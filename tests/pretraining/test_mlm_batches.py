@@ -68,7 +68,7 @@ def test_a_sequence_is_cls_a_sep_b_sep_padding(batches):
             assert is_random in (0, 1)
 
 
-def test_places_are_of_a_fixed_number_and_tell_what_is_masked(batches):
+def test_positions_are_of_a_fixed_number_and_labels_tell_what_is_masked(batches):
     most = round(0.15 * (LENGTH - 3))
     for batch in batches.plan()[:50]:
         pieces, inputs, targets = restored(batches, batch)
