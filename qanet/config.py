@@ -115,8 +115,9 @@ class LearningConfig(Section):
         steps: optimizer steps.
         learning_rate: the rate after warm-up.
         warmup_steps: steps until the full rate.
-        warmup: shape of the warm-up; `logarithmic` is the paper's "inverse
-            exponential" rise.
+        warmup: shape of the warm-up; `logarithmic` is how reproductions read the
+            paper's "inverse exponential" rise (the authors' code has
+            0.01^(1 - step / warmup_steps)).
         decay: after warm-up, keep the rate (`constant`), let it fall to zero along a
             `cosine` or on a straight line over all steps, those of the warm-up
             included (`linear`), or keep it and let it fall to zero on a straight line
@@ -181,7 +182,7 @@ class TrainingConfig(LearningConfig):
     batch_size: Size = 32
     start_from: str | None = None
     teacher: str | None = None
-    teacher_share: Share = 0.5
+    teacher_share: Share = 0.7
     temperature: float = Field(default=2.0, gt=0.0, le=100.0)
     evaluation_questions: Count = 0
     evaluation_batch_size: Size = 32

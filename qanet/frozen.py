@@ -1,5 +1,5 @@
 """Frozen language models as a source of contextual vectors (ELMo: Peters et al., 2018,
-section 3.2).
+sections 3.2 and 3.3; BERT as features: Devlin et al., 2019, section 5.3).
 
 Importing this imports no Keras, see `qanet.models.registry`.
 """
@@ -30,8 +30,8 @@ from qanet.models.pretrained import (
 from qanet.settings import configure
 from qanet.text.pieces import PIECES_FILE, WordPieces
 
-# Texts that are in memory at a time, their characters, unless one has more, and tokens
-# that are read together.
+# At most in memory together: texts, and their characters (one longer text is read
+# alone). Then: tokens read in one batch, padding included.
 TEXTS, CHARACTERS, TOKENS = 256, 2**18, 8192
 # Lengths are rounded up to a multiple, so that few shapes are compiled.
 MULTIPLE = 16
@@ -69,7 +69,7 @@ class FrozenModel:
         cache: where the vectors of data sets are kept; `None` keeps none.
     """
 
-    # Tokens that are read at once, and from the begin of one window to the next.
+    # Tokens that are read at once, and from the start of one window to the next.
     WINDOW: int
     STRIDE: int
 
@@ -343,7 +343,7 @@ def first_pieces(
         words: int `(words, 2)`, those of the words.
 
     Returns:
-        `(words, layers, width)`; zero where a word has no piece at its begin.
+        `(words, layers, width)`; zero where a word has no piece at its start.
     """
     found = np.zeros((len(words), *states.shape[1:]), dtype=states.dtype)
     if len(places):

@@ -98,7 +98,8 @@ def _check_untaught(training: TrainingConfig) -> None:
     """Refuses settings that say how to learn from a teacher where there is none."""
     usual = TrainingConfig()
     for name, unused in (
-        ("teacher_share", (usual.teacher_share, 0.0)),
+        # 0.5 was the default of former runs, which may be resumed.
+        ("teacher_share", (usual.teacher_share, 0.5, 0.0)),
         ("temperature", (usual.temperature,)),
     ):
         value = getattr(training, name)

@@ -1,4 +1,4 @@
-"""One vector for a text (SLQA: Wang, Yan, Wu, 2018, section 3.3, "linear
+"""One vector for a text (SLQA: Wang, Yan, Wu, 2018, "linear
 self-alignment")."""
 
 import keras

@@ -1,4 +1,5 @@
-"""Attention flow in both directions (BiDAF: Seo et al., 2017, section 2.4)."""
+"""Attention flow in both directions (BiDAF: Seo et al., 2017, section 2,
+layer 4)."""
 
 import keras
 from keras import ops

@@ -1,5 +1,5 @@
 """Span pointer that matches a vector of the question (DrQA: Chen et al., 2017; SLQA:
-Wang, Yan, Wu, 2018, section 3.3)."""
+Wang, Yan, Wu, 2018)."""
 
 import keras
 from keras import ops

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from qanet.layers.look_up import DEVIATION, PADDING, look_up_small
+from qanet.layers.look_up import PADDING, STDDEV, look_up_small
 from qanet.layers.numerics import MASKED_LOGIT
 
 
@@ -48,7 +48,7 @@ class CharacterEmbedding(keras.layers.Layer):
         self.table = self.add_weight(
             name="table",
             shape=(self.characters, self.width),
-            initializer=keras.initializers.RandomNormal(stddev=DEVIATION),
+            initializer=keras.initializers.RandomNormal(stddev=STDDEV),
         )
         if self.filters:
             self.kernel = self.add_weight(
@@ -59,7 +59,7 @@ class CharacterEmbedding(keras.layers.Layer):
             # The largest of several normal variables lies about 1.3 deviations above
             # their mean. Starting there leaves what tells words apart. The variance of
             # a convolution's output, by that of table and kernel (Glorot's):
-            variance = DEVIATION**2 * 2 * self.width / (self.width + self.filters)
+            variance = STDDEV**2 * 2 * self.width / (self.width + self.filters)
             self.bias = self.add_weight(
                 name="bias",
                 shape=(self.filters,),

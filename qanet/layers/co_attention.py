@@ -1,4 +1,4 @@
-"""Co-attention on projections (SLQA: Wang, Yan, Wu, 2018, section 3.2)."""
+"""Co-attention on projections (SLQA: Wang, Yan, Wu, 2018, "Co-attention & Fusion")."""
 
 import keras
 from keras import ops

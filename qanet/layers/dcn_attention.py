@@ -11,11 +11,11 @@ from qanet.layers.numerics import softmax_both_ways
 class DCNAttention(keras.layers.Layer):
     """Context words attend to the question, and to what its words attended to.
 
-    The question is projected, Q' = tanh(W Q + b), and a trained vector, the sentinel,
-    is put before each text, so that a word may attend to none. L = C Q'ᵀ. Each word of
+    The question is projected, Q = tanh(W Q' + b), and a trained vector, the sentinel,
+    is put before each text, so that a word may attend to none. L = C Qᵀ. Each word of
     the question attends to the context, C^Q = softmax over the context (L)ᵀ C, and each
     word of the context to the question and that: C^D = softmax over the question (L)
-    [Q'; C^Q]. In the paper the question's sentinel is projected with its words, and an
+    [Q; C^Q]. In the paper the question's sentinel is projected with its words, and an
     LSTM goes over [c; c^D]; it is left out, since the model encoder reads the output.
 
     Input: context `(batch, n, width)`, question `(batch, m, width)` and their boolean

@@ -1,5 +1,5 @@
 """Fusion of what a word is with what it attended to (SLQA: Wang, Yan, Wu, 2018,
-section 3.2)."""
+"Co-attention & Fusion")."""
 
 import keras
 from keras import ops

@@ -8,7 +8,7 @@ from qanet.layers.logits import LogitsLayer
 from qanet.layers.look_up import PADDING
 
 # Not 0, for then its matrices would learn nothing in the first step.
-FIRST_GAIN = 0.1
+INITIAL_GAIN = 0.1
 
 
 @keras.saving.register_keras_serializable(package="qanet")
@@ -34,7 +34,7 @@ class JoinedAttentionOverAttention(LogitsLayer):
         self.gain = self.add_weight(
             name="gain",
             shape=(2,),
-            initializer=keras.initializers.Constant(FIRST_GAIN),
+            initializer=keras.initializers.Constant(INITIAL_GAIN),
         )
         self.attention = AttentionOverAttention(name="attention")
         self.attention.build(x_shape)

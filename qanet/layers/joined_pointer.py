@@ -6,12 +6,14 @@ from keras import ops
 from qanet.layers.logits import LogitsLayer
 from qanet.layers.look_up import PADDING
 from qanet.layers.numerics import mask_logits
-from qanet.layers.piece_embedding import DEVIATION
+from qanet.layers.piece_embedding import STDDEV
 
 
 @keras.saving.register_keras_serializable(package="qanet")
 class JoinedPointer(LogitsLayer):
-    """s · x and e · x at [CLS] and at each piece of the context.
+    """s · x + b_s and e · x + b_e at [CLS] and at each piece of the context.
+
+    The biases cancel in the softmax; the heads of public models have them.
 
     Input: float `(batch, question length + context length + 3, width)`, the encoder's
     output on what `JoinTexts` gives, and integers `(batch, question length)` and
@@ -23,7 +25,7 @@ class JoinedPointer(LogitsLayer):
     def build(self, x_shape, question_shape, context_shape):
         self.span = keras.layers.Dense(
             2,
-            kernel_initializer=keras.initializers.TruncatedNormal(stddev=DEVIATION),
+            kernel_initializer=keras.initializers.TruncatedNormal(stddev=STDDEV),
             dtype="float32",
             name="span",
         )

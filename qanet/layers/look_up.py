@@ -6,8 +6,8 @@ from keras import ops
 PADDING = 0
 UNKNOWN = 1
 
-# Deviation of the first values of a table, of the size of GloVe's numbers.
-DEVIATION = 0.5
+# Standard deviation of a table's initial values, about that of GloVe's numbers.
+STDDEV = 0.5
 
 
 def look_up(table, rows):

@@ -6,7 +6,7 @@ from keras import ops
 from qanet.layers.dropout import Dropout
 from qanet.layers.look_up import look_up, look_up_small
 
-DEVIATION = 0.02
+STDDEV = 0.02
 SEGMENTS = 2
 
 
@@ -41,8 +41,9 @@ class PieceEmbedding(keras.layers.Layer):
             table = self.add_weight(
                 name=name,
                 shape=(rows, self.width),
-                initializer=keras.initializers.TruncatedNormal(stddev=DEVIATION),
-                # In half precision pieces are cast when they are found.
+                initializer=keras.initializers.TruncatedNormal(stddev=STDDEV),
+                # The table stays in single precision; only the rows that are looked
+                # up are cast.
                 autocast=name != "piece",
             )
             setattr(self, f"{name}_table", table)

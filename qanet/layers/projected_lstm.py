@@ -1,5 +1,5 @@
 """A bidirectional LSTM whose states are projected and clipped (Sak et al., 2014, as
-in ELMo: Peters et al., 2018, section 3.1)."""
+in ELMo: Peters et al., 2018, section 3.4)."""
 
 import keras
 from keras import ops

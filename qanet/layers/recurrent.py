@@ -1,4 +1,5 @@
-"""A bidirectional LSTM of one fast loop (Hochreiter, Schmidhuber, 1997)."""
+"""A bidirectional LSTM of one fast loop (Hochreiter, Schmidhuber, 1997; with
+forget gates: Gers et al., 2000)."""
 
 import keras
 from keras import ops
@@ -9,8 +10,9 @@ from qanet.layers.numerics import zero_padding
 def in_blocks(name, count):
     """An initializer that draws blocks of the last axis one by one.
 
-    Each gate's matrix is drawn for its own size, not for that of the wide one that
-    holds them all; along a first axis of three, each matrix by itself too.
+    Each gate's matrix is drawn for its own size, not for that of the wide matrix that
+    holds them all. Of a tensor with three axes, each matrix along the first is drawn by
+    itself.
 
     Args:
         name: the initializer of a block.

@@ -12,7 +12,8 @@ class Residual(keras.layers.Layer):
 
     In training the sub-layer is left out with probability `1 - survival`, for each
     example on its own; otherwise its output is scaled by `survival` instead
-    (Huang et al., 2016, equation 5).
+    (Huang et al., 2016, equation 5; they and QANet's authors draw once for the whole
+    batch).
 
     Where the sub-layer computes in half precision, the sum does not: over many
     sub-layers it would lose what each of them adds.

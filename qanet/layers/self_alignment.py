@@ -1,4 +1,5 @@
-"""Alignment of a text with itself (SLQA: Wang, Yan, Wu, 2018, section 3.3)."""
+"""Alignment of a text with itself (SLQA: Wang, Yan, Wu, 2018, "Self-attention &
+Fusion")."""
 
 import keras
 from keras import ops

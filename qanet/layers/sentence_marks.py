@@ -1,4 +1,4 @@
-"""The marks of a sentence's begin and end (Peters et al., 2018, section 3.1)."""
+"""The marks of a sentence's beginning and end (as in allenai/bilm-tf)."""
 
 import keras
 from keras import ops

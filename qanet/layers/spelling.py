@@ -6,10 +6,10 @@ from keras import ops
 
 from qanet.layers.look_up import PADDING, UNKNOWN
 
-# Characters that words of one stem share: "invent", "inventor", "invention".
-STEM = 5
+# Letters that inflected and derived words share: "invent", "inventor", "invention".
+PREFIX = 5
 
-# Ways of spelling a word: as it stands, in lower case, the stem in lower case.
+# Ways of spelling a word: as it stands, in lower case, its first letters in lower case.
 SPELLINGS = 3
 
 # Of the hash of a word; an odd number whose bits look random, as int32.
@@ -34,8 +34,8 @@ class Spelling(keras.layers.Layer):
     Input: `words`, integers `(batch, length)`, rows of the vector table, and
     `characters`, integers `(batch, length, characters_per_word)`.
     Output: integers `(batch, length, 3)`: the hash of the word as it stands, in lower
-    case, and of its first `STEM` letters in lower case. 0 is spelled like nothing, not
-    even itself: padding, and words of which nothing is known.
+    case, and of its first `PREFIX` letters in lower case. 0 is spelled like nothing,
+    not even itself: padding, and words of which nothing is known.
     """
 
     def __init__(self, lowercase=(), **kwargs):
@@ -44,7 +44,7 @@ class Spelling(keras.layers.Layer):
 
     def call(self, words, characters):
         lowered = self._lowered(characters)
-        forms = characters, lowered, lowered[:, :, :STEM]
+        forms = characters, lowered, lowered[:, :, :PREFIX]
         return ops.stack([_hash(words, form) for form in forms], axis=-1)
 
     def _lowered(self, characters):

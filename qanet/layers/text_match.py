@@ -11,11 +11,14 @@ from qanet.layers.spelling import NOTHING, SPELLINGS
 class TextMatch(keras.layers.Layer):
     """Four numbers a word: its matches with another text, and how often it occurs.
 
+    DrQA matches lemmas, not prefixes, normalises the frequency, and has the features at
+    the paragraph's words only, joined to their vectors.
+
     Input: integers `(batch, length, 3)`, the `Spelling` of a text, and that of the
     other text.
     Output: float `(batch, length, 4)`, zero at padding: 1 where the other text has the
-    word as it stands; in any case of its letters; a word of the same stem; and the
-    logarithm of how often its own text has the word, in any case.
+    word as it stands; in any case of its letters; a word with the same first letters;
+    and the logarithm of how often its own text has the word, in any case.
     """
 
     FEATURES = 4

@@ -59,7 +59,7 @@ class TransformerBlock(keras.layers.Layer):
         return self.feed_forward_norm(x + self.dropout(y, training=training))
 
     def weights_of(self, x, mask):
-        """As of the self-attention."""
+        """See `MultiHeadSelfAttention.weights_of`."""
         return self.attention.weights_of(x, mask)
 
     def compute_output_shape(self, input_shape, *others):

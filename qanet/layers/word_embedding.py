@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from qanet.layers.look_up import DEVIATION, PADDING, UNKNOWN, look_up
+from qanet.layers.look_up import PADDING, STDDEV, UNKNOWN, look_up
 
 
 @keras.saving.register_keras_serializable(package="qanet")
@@ -33,7 +33,7 @@ class WordEmbedding(keras.layers.Layer):
         self.table = self.add_weight(
             name="table",
             shape=(self.rows, self.width),
-            initializer=keras.initializers.RandomNormal(stddev=DEVIATION),
+            initializer=keras.initializers.RandomNormal(stddev=STDDEV),
             trainable=self.trainable_rows,
             # In half precision rows are cast when they are found, not the whole table.
             autocast=False,

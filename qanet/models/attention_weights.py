@@ -8,10 +8,11 @@ if TYPE_CHECKING:
 
 
 def attention_of(name: str) -> "Callable[[keras.Model], keras.KerasTensor]":
-    """Takes it from a layer between the texts.
+    """Makes a function from a model to how its context attends to the question.
 
     Args:
-        name: the layer's, whose `weights_of(*inputs)` gives it as its first tensor.
+        name: name of the layer that does so; the first tensor of its
+            `weights_of(*inputs)` is taken.
     """
 
     def attention(model):

@@ -104,7 +104,7 @@ def build_language_model(config: BiLMConfig, words: int) -> "keras.Model":
     from keras import ops
 
     from qanet.layers.dropout import Dropout
-    from qanet.layers.word_softmax import WordSoftmax
+    from qanet.layers.sampled_softmax_loss import SampledSoftmaxLoss
 
     inputs = {
         "characters": keras.Input((None, PLACES), dtype="int32", name="characters"),
@@ -117,7 +117,7 @@ def build_language_model(config: BiLMConfig, words: int) -> "keras.Model":
     top = Dropout(config.dropout, name="softmax_dropout")(top)
     forward, backward = ops.split(top, 2, axis=-1)
     # Logits and losses are in single precision.
-    softmax = WordSoftmax(words, dtype="float32", name="softmax")
+    softmax = SampledSoftmaxLoss(words, dtype="float32", name="softmax")
 
     def loss(states, which):
         right, log_counts = inputs["words"][:, which], inputs["log_counts"][:, which]

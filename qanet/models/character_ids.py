@@ -1,11 +1,11 @@
 """The characters of a word as ELMo numbers them (Peters et al., 2018; `Batcher` and
 `UnicodeCharsVocabulary` of allenai/bilm-tf).
 
-A word is the bytes of its UTF-8, 0 to 255, between a mark of its begin, 258, and one of
+A word is the bytes of its UTF-8, 0 to 255, between a mark of its start, 258, and one of
 its end, 259, filled up with 260 to 50 places. Of longer words the first 48 bytes count.
-The words that mark a sentence's begin and end have the one character 256 or 257 in the
-place of bytes. Of all of these, one more is taken, so that 0 is left for words that are
-padding.
+The words that mark a sentence's beginning and end have the one character 256 or 257 in
+the place of bytes. Of all of these, one more is taken, so that 0 is left for words that
+are padding.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ def character_ids(words: Sequence[str]) -> np.ndarray:
 
 
 def sentence_mark(character: int) -> list[int]:
-    """The word that marks a sentence's begin or end.
+    """The word that marks a sentence's beginning or end.
 
     Args:
         character: `BEGIN_SENTENCE` or `END_SENTENCE`.

@@ -121,7 +121,7 @@ def read_options(directory: Path) -> BiLMConfig:
     if counts[0] != PLACES or counts[1] not in CHARACTER_COUNTS:
         raise UserError(
             f"{path}: max_characters_per_token and n_characters are {counts[0]} and "
-            f"{counts[1]}; only {PLACES} and {CHARACTERS + 1} are read"
+            f"{counts[1]}; only {PLACES} and {CHARACTERS} or {CHARACTERS + 1} are read"
         )
     if "dropout" in options:
         values["dropout"] = options["dropout"]

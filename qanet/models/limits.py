@@ -10,7 +10,7 @@ class ReadingLimits:
     Attributes:
         window: contexts of at most so many tokens are read whole, longer ones in
             windows of this length.
-        stride: tokens from the begin of one window to that of the next.
+        stride: tokens from the start of one window to that of the next.
         question: the longest question. It is read whole, so this alone bounds its
             memory, which grows with the square of its length. By default no question
             that anyone asks is as long.

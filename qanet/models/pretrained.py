@@ -42,8 +42,8 @@ SETTINGS = {
 }
 FIXED = {"hidden_act": "gelu", "layer_norm_eps": 1e-12, "type_vocab_size": 2}
 
-# Of heads, and other tensors of public files; a model may lack them, and so may a file.
-# A file with one tensor of a reader's has both.
+# Heads and other tensors that a model or a file may lack. But a file with one tensor of
+# a reader's head must have both.
 OPTIONAL = re.compile(rf"pooler\.|cls\.|embeddings\.position_ids|{READER_HEAD}\.")
 
 

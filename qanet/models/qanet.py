@@ -184,7 +184,7 @@ def qanet_flops(
     for length in (context, question):
         total += length * word + stack(config.embedding_encoder, length)
     if config.attention == "dcn":
-        # With the sentinels: similarity, H and U; and the question's projection.
+        # With the sentinels: similarity, C^Q and C^D; and the question's projection.
         pairs = 2 * (context + 1) * (question + 1) + 2 * context * (question + 1)
         total += pairs * width + question * width * width
         joined = 3

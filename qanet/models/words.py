@@ -83,11 +83,12 @@ class WordReaderConfig(Section):
         embedding_norm: normalise each word's embedding before the encoder; the paper
             has false.
         word_dropout: dropout rate of the word vectors.
-        character_dropout: dropout rate of the character vectors.
+        character_dropout: dropout rate of each word's character feature.
         dropout: dropout rate of every sub-layer.
-        contextual: directory of a frozen language model, whose vectors are added to
-            each word's (Peters et al., 2018): a public BERT model, or an ELMo model
-            with its `options.json` and `weights.hdf5`.
+        contextual: directory of a frozen language model, whose vectors, projected, are
+            added to each word's (Peters et al., 2018, section 3.3, join them instead):
+            a public BERT model, or an ELMo model with its `options.json` and
+            `weights.hdf5`.
         contextual_layers: how many of its last layers are mixed.
         question_match: add to each word's embedding whether the other text has the
             word too, and how frequent it is in its own (`qanet.layers.text_match`).
@@ -137,7 +138,6 @@ def embed_words(config: WordReaderConfig, sizes: EmbeddingSizes) -> EmbeddedText
     """
     import keras
 
-    from qanet.layers.input_embedding import InputEmbedding
     from qanet.layers.spelling import Spelling
     from qanet.layers.text_match import TextMatch
     from qanet.models.inputs import mask_of, reading_inputs
@@ -146,30 +146,7 @@ def embed_words(config: WordReaderConfig, sizes: EmbeddingSizes) -> EmbeddedText
     context = inputs["context_words"], inputs["context_characters"]
     question = inputs["question_words"], inputs["question_characters"]
 
-    characters = None
-    if config.character_width:
-        characters = {
-            "characters": sizes.characters,
-            "width": config.character_width,
-            "filters": config.character_filters,
-            "kernel_size": config.character_kernel,
-        }
-    embedding = InputEmbedding(
-        config.width,
-        words={
-            "rows": sizes.rows,
-            "width": sizes.width,
-            "trainable_rows": not sizes.pretrained,
-        },
-        characters=characters,
-        highway_layers=config.highway_layers,
-        highway_first=config.highway_before_projection,
-        norm=config.embedding_norm,
-        word_dropout=config.word_dropout,
-        character_dropout=config.character_dropout,
-        dropout=config.dropout,
-        name="embedding",
-    )
+    embedding = _input_embedding(config, sizes)
     if config.question_match:
         spelling = Spelling(sizes.lowercase, name="spelling")
         match = TextMatch(name="match")
@@ -202,6 +179,36 @@ def embed_words(config: WordReaderConfig, sizes: EmbeddingSizes) -> EmbeddedText
         question=question_vectors,
         context_mask=mask_of(context[0]),
         question_mask=mask_of(question[0]),
+    )
+
+
+def _input_embedding(config: WordReaderConfig, sizes: EmbeddingSizes):
+    """The layer from a word's row and characters to its vector."""
+    from qanet.layers.input_embedding import InputEmbedding
+
+    characters = None
+    if config.character_width:
+        characters = {
+            "characters": sizes.characters,
+            "width": config.character_width,
+            "filters": config.character_filters,
+            "kernel_size": config.character_kernel,
+        }
+    return InputEmbedding(
+        config.width,
+        words={
+            "rows": sizes.rows,
+            "width": sizes.width,
+            "trainable_rows": not sizes.pretrained,
+        },
+        characters=characters,
+        highway_layers=config.highway_layers,
+        highway_first=config.highway_before_projection,
+        norm=config.embedding_norm,
+        word_dropout=config.word_dropout,
+        character_dropout=config.character_dropout,
+        dropout=config.dropout,
+        name="embedding",
     )
 
 

@@ -53,7 +53,10 @@ class ModelConfig(BERTConfig):
 
 
 class TrainingConfig(LearningConfig):
-    """How it is trained; the constants are those of BERT (appendix A.2).
+    """How it is trained.
+
+    Betas, weight decay and the linear decay are BERT's (appendix A.2), epsilon and
+    clipping those of its code; rate, warm-up and steps are for a small model.
 
     Attributes:
         batch_size: sequences in a step.

@@ -5,7 +5,7 @@ from keras import ops
 
 from qanet.layers.feed_forward import gelu
 from qanet.layers.look_up import PADDING
-from qanet.layers.piece_embedding import DEVIATION, PieceEmbedding
+from qanet.layers.piece_embedding import STDDEV, PieceEmbedding
 from qanet.models.bert import BERTConfig, PieceSizes, encode
 
 
@@ -42,7 +42,7 @@ def build_mlm_model(config: BERTConfig, sizes: PieceSizes) -> keras.Model:
 
 def dense(units: int, **settings) -> keras.layers.Dense:
     """A dense layer that begins as BERT's do."""
-    initializer = keras.initializers.TruncatedNormal(stddev=DEVIATION)
+    initializer = keras.initializers.TruncatedNormal(stddev=STDDEV)
     return keras.layers.Dense(units, kernel_initializer=initializer, **settings)
 
 

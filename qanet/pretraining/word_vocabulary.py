@@ -15,7 +15,7 @@ MARKS = BEGIN, END, UNKNOWN = ("<S>", "</S>", "<UNK>")
 
 
 class WordVocabulary:
-    """Words in falling order of frequency, after the marks of a sentence's begin and
+    """Words in falling order of frequency, after the marks of a sentence's start and
     end and of unknown words.
 
     Args:

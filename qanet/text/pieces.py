@@ -81,7 +81,7 @@ class WordPieces:
             for character in tokenizer.normalizer.normalize_str(text)
             if not character.isspace()
         )
-        # Each stands at the begin of a word, and within.
+        # Each stands at the start of a word, and within.
         room = min(ALPHABET, max(0, size - len(SPECIAL)) // 2)
         alphabet = sorted(characters, key=lambda c: (-characters[c], c))[:room]
         trainer = tokenizers.trainers.WordPieceTrainer(

@@ -1,4 +1,4 @@
-"""The losses: of an answer's start or end, also by a teacher, and of a sub-word."""
+"""Losses: of an answer's start or end, with and without a teacher; of a sub-word."""
 
 from keras import ops
 

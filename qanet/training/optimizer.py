@@ -1,8 +1,8 @@
 """The optimizer and its rate.
 
-QANet, section 4.1: "We use the ADAM optimizer with beta_1 = 0.8, beta_2 = 0.999,
-epsilon = 1e-7", a warm-up over the first 1000 steps, and an exponential moving average
-with decay 0.9999 on all trainable variables.
+QANet, section 4.1: Adam with beta_1 = 0.8, beta_2 = 0.999 and epsilon = 1e-7, a warm-up
+over the first 1000 steps, and an exponential moving average with decay 0.9999 on all
+trainable variables.
 """
 
 import math

@@ -102,7 +102,7 @@ def _train_run(
 
 
 def _known_vocabulary(config: Config, run: Run, resume: bool) -> TextEncoder | None:
-    """The vocabulary that first weights belong to; `None` where it is to be made."""
+    """The vocabulary that initial weights belong to; `None` where it is to be made."""
     if resume:
         return run.load_vocabulary()
     if config.training.start_from:

@@ -49,7 +49,7 @@ class Trainer:
         keras.utils.set_random_seed(training.seed)
         self.model = build_run_model(config, data.vocabulary)
         if not checkpoints(run.checkpoint_directory):
-            self._load_first_weights()
+            self._load_initial_weights()
         self.sizes = embedding_sizes(config, data.vocabulary)
         self.reader = Reader(
             distribution.predictor(self.model), data.vocabulary, config
@@ -85,7 +85,7 @@ class Trainer:
         )
         self.loop = Loop(task, training, run, distribution)
 
-    def _load_first_weights(self) -> None:
+    def _load_initial_weights(self) -> None:
         """Gives the model the weights of another run, or of a pre-trained encoder."""
         model, start_from = self.config.model, self.config.training.start_from
         load_pretrained = MODELS[model.name].load_pretrained

@@ -190,9 +190,9 @@ def test_missing_files_are_found_before_anything_is_read(tmp_path):
 def test_how_to_learn_from_a_teacher_that_is_not_there(data, tmp_path, key):
     path = tmp_path / "data.npz"
     save_packed(path, data)
-    settings = {"data": {"packed": str(path)}, "training": {key: 0.7}}
+    settings = {"data": {"packed": str(path)}, "training": {key: 0.6}}
     config = Config.model_validate(settings)
-    with pytest.raises(UserError, match=rf"^training\.{key}=0\.7: there is no teacher"):
+    with pytest.raises(UserError, match=rf"^training\.{key}=0\.6: there is no teacher"):
         read_training_data(config, tmp_path)
     said = TeacherTargets(np.zeros((2, 14), "float16"), np.array([0, 7, 14]), False)
     save_packed(path, replace(data, teacher=said))

@@ -1,4 +1,4 @@
-"""A softmax over many words, and its loss, whole or of a sample (ELMo: Peters et al.,
+"""The loss of a softmax over many words, whole or of a sample (ELMo: Peters et al.,
 2018, section 3.1; Jean et al., 2015)."""
 
 import keras
@@ -9,14 +9,14 @@ from qanet.layers.numerics import mask_logits
 
 
 @keras.saving.register_keras_serializable(package="qanet")
-class WordSoftmax(keras.layers.Layer):
-    """-log p of the right words: in training of a sample, else of all words.
+class SampledSoftmaxLoss(keras.layers.Layer):
+    """-log p of the target words: in training of a sample, else of all words.
 
     Args:
         words: size of the vocabulary.
 
     Input: float tensor `(batch, length, width)`, states; int32 `(batch, length)`, the
-    right words; float `(batch, length)`, the logarithms of their expected counts in a
+    target words; float `(batch, length)`, the logarithms of their expected counts in a
     sample; int32 `(batch, share)`, the sample, in as many rows as there are texts;
     float `(batch, share)`, the logarithms of its expected counts.
     Output: float tensor `(batch, length)`.
@@ -79,7 +79,7 @@ def sampled_softmax_loss(
     softmax: Jean et al., 2015).
 
     From each logit the logarithm of the word's expected count in a sample is taken.
-    Where the sample holds the right word, it is masked among the wrong ones.
+    Where the sample holds the target word, it is masked among the wrong ones.
 
     Args:
         states, words, kernel, bias: as for `softmax_loss`.

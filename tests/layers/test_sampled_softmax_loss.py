@@ -1,10 +1,14 @@
-"""Tests of qanet.layers.word_softmax."""
+"""Tests of qanet.layers.sampled_softmax_loss."""
 
 import numpy as np
 import pytest
 from keras import ops
 
-from qanet.layers.word_softmax import WordSoftmax, sampled_softmax_loss, softmax_loss
+from qanet.layers.sampled_softmax_loss import (
+    SampledSoftmaxLoss,
+    sampled_softmax_loss,
+    softmax_loss,
+)
 from qanet.pretraining.samples import draw_sample, log_expected_counts
 
 pytestmark = pytest.mark.usefixtures("fixed_seed")
@@ -111,7 +115,7 @@ def layer_inputs(given):
 
 def test_the_layer_takes_a_sample_in_training_alone(layer_inputs, randomise):
     states, words, counts, sample, sample_counts = layer_inputs
-    layer = WordSoftmax(VOCABULARY)
+    layer = SampledSoftmaxLoss(VOCABULARY)
     layer(*layer_inputs)
     weights = randomise(layer)
     kernel, bias = weights["kernel"], weights["bias"]
@@ -138,7 +142,7 @@ def test_gradients_against_numpy(
     layer_inputs, randomise, check_gradients, rng, training
 ):
     states, words, counts, sample, sample_counts = layer_inputs
-    layer = WordSoftmax(VOCABULARY)
+    layer = SampledSoftmaxLoss(VOCABULARY)
     layer(*layer_inputs)
     weights = randomise(layer)
 
@@ -174,4 +178,4 @@ def test_gradients_against_numpy(
 
 
 def test_round_trip(layer_inputs, check_round_trip):
-    check_round_trip(WordSoftmax(VOCABULARY), *layer_inputs)
+    check_round_trip(SampledSoftmaxLoss(VOCABULARY), *layer_inputs)
