@@ -59,9 +59,13 @@ if grep -qxF "$BUCKET/runs/qanet/config.json" <<<"$saved"; then
 fi
 
 save() {
-  # Without files that are half written.
-  gcloud storage rsync --recursive --exclude '.*\.tmp$' "$@" \
-    runs/qanet "$BUCKET/runs/qanet"
+  # Without files that are half written. The configuration last: where it is, all that
+  # a resumed training needs has to be there.
+  gcloud storage rsync --recursive --exclude '.*\.tmp$|^config\.json$' "$@" \
+    runs/qanet "$BUCKET/runs/qanet" || return 1
+  if [ -f runs/qanet/config.json ]; then
+    gcloud storage cp runs/qanet/config.json "$BUCKET/runs/qanet/"
+  fi
 }
 (while sleep 120; do save || true; done) >/dev/null 2>&1 &
 saving=$!

@@ -19,7 +19,7 @@ from pydantic import (
 
 from qanet.errors import UserError
 from qanet.models.qanet import QANetConfig
-from qanet.models.registry import MODELS
+from qanet.models.registry import MODELS, contextual_of
 from qanet.settings import (
     Count,
     PlannedSteps,
@@ -32,6 +32,9 @@ from qanet.settings import (
     configure,
 )
 from qanet.text.settings import VocabularyConfig
+
+# Of a file or a data set.
+Name = Annotated[str, Field(min_length=1)]
 
 # The share of a training set, beside the others'.
 Weight = Annotated[float, Field(gt=0.0, le=1e6)]
@@ -68,11 +71,11 @@ class DataConfig(Section):
         no_answer: also learn when the context does not answer (SQuAD 2.0).
     """
 
-    train: str = "squad"
-    dev: str = "squad"
-    augmented: dict[str, str] = Field({})
+    train: Name = "squad"
+    dev: Name = "squad"
+    augmented: dict[str, Name] = Field({})
     mix: dict[str, Weight] = Field({ORIGINAL: 1.0})
-    packed: str | None = None
+    packed: Name | None = None
     context_limit: Size = 400
     question_limit: Size = 48
     answer_limit: Size = 30
@@ -288,6 +291,13 @@ class Config(Section):
                 f"data.no_answer: {self.model.name} gives a distribution over the "
                 "words of the context, beside which no answer would be as likely for "
                 "every question; leave it out"
+            )
+        several = self.distribution.strategy == "multi_worker"
+        if several and contextual_of(self.model):
+            raise ValueError(
+                "model.contextual: workers of distribution.strategy=multi_worker would "
+                "wait for each other where only some have the vectors in their cache; "
+                "train on one machine"
             )
         most = limits.together
         if most and data.context_limit + data.question_limit > most:

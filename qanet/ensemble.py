@@ -22,7 +22,8 @@ class Ensemble(Reader):
 
     Args:
         readers: at least one. Either all of them can say that there is no answer, or
-            none of them can; the threshold of that is the mean of theirs.
+            none of them can; the threshold of that is the mean of theirs. Answers may
+            have as many tokens as those of any of them.
 
     Raises:
         UserError: some of them can and some cannot.
@@ -30,10 +31,12 @@ class Ensemble(Reader):
 
     def __init__(self, readers: Sequence[Reader]):
         first = readers[0]
+        limit = max(reader.config.data.answer_limit for reader in readers)
+        data = first.config.data.model_copy(update={"answer_limit": limit})
         super().__init__(
             first.predict,
             first.vocabulary,
-            first.config,
+            first.config.model_copy(update={"data": data}),
             float(np.mean([reader.threshold for reader in readers])),
         )
         self.readers = readers

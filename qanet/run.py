@@ -30,6 +30,7 @@ from qanet.errors import UserError
 from qanet.files import (
     DamagedFile,
     digest_of,
+    locked,
     parse_json,
     read_arrays,
     remove_parts,
@@ -120,6 +121,33 @@ class RunDirectory:
                 f"{self.checkpoint_directory}: holds checkpoints of a run without a "
                 "configuration; remove the directory or give another --output"
             )
+
+    @contextlib.contextmanager
+    def held(self, writes: bool = True) -> Iterator[None]:
+        """Within this context no other training reads or writes the directory.
+
+        It is made where it is missing, and removed again where nothing came into it.
+
+        Args:
+            writes: false for the workers that leave writing to the first one; they
+                hold nothing.
+
+        Raises:
+            UserError: another process holds it.
+        """
+        if not writes:
+            yield
+            return
+        places = (self.directory, *self.directory.parents)
+        missing = [place for place in places if not place.exists()]
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with locked(self.directory):
+            try:
+                yield
+            finally:
+                with contextlib.suppress(OSError):
+                    for place in missing:
+                        place.rmdir()
 
     def remove_parts(self) -> None:
         """Removes what trainings that were killed while they wrote have left."""

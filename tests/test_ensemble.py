@@ -158,6 +158,17 @@ def test_readers_that_know_no_answer_and_others_do_not_go_together():
         Ensemble([reader([0.0] * 4), reader([0.0] * 4, no_answer=1.0)])
 
 
+def test_answers_may_be_as_long_as_those_of_any_reader():
+    limits = []
+    for limit in (2, 9, 4):
+        one = reader([0.0, 1.0, 2.0, 3.0])
+        data = one.config.data.model_copy(update={"answer_limit": limit})
+        one.config = one.config.model_copy(update={"data": data})
+        limits.append(one)
+    for order in (limits, limits[::-1]):
+        assert Ensemble(order).config.data.answer_limit == 9
+
+
 def test_one_run_is_no_ensemble(monkeypatch):
     monkeypatch.setattr(Reader, "load", lambda run: reader([float(run)] * 4))
     assert type(load_readers(["1"])) is Reader

@@ -244,6 +244,25 @@ def test_former_checkpoints_go_only_when_the_last_ones_are_there(on_tpu, tmp_pat
     assert "--delete-unmatched" not in (tmp_path / "done").read_text()
 
 
+def test_the_configuration_is_copied_when_the_rest_is_there(on_tpu, tmp_path):
+    stubs = FAILING.replace("FAILING", "nothing")
+    shell = on_tpu(
+        "mkdir -p job/runs/qanet && touch job/runs/qanet/config.json\n" + stubs
+    )
+    assert shell.returncode == 0, shell.stderr
+    saved = [
+        line
+        for line in (tmp_path / "done").read_text().splitlines()
+        if "gs://bucket/runs/qanet" in line.split()[-1]
+    ]
+    for rest, configuration in pairwise(saved):
+        if "config.json gs" not in rest:
+            assert "rsync" in rest
+            assert "|^config" in rest
+            assert "cp runs/qanet/config.json" in configuration
+    assert "cp runs/qanet/config.json" in saved[-1]
+
+
 def test_a_run_that_cannot_be_saved_is_told(on_tpu, tmp_path):
     shell = on_tpu(FAILING.replace("FAILING", "runs/qanet gs://"))
     assert shell.returncode == 1

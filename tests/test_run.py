@@ -57,6 +57,30 @@ def edit_config(run, change):
     run.config_path.write_text(json.dumps(config))
 
 
+@pytest.mark.skipif(os.name != "posix", reason="there are no such locks")
+def test_two_trainings_in_one_directory_are_kept_apart(tmp_path):
+    one, other = Run(tmp_path / "run"), Run(tmp_path / "run")
+    with one.held():
+        with pytest.raises(UserError, match="run: another process"), other.held():
+            pass
+        # Workers that leave writing to the first one read what it reads.
+        with other.held(writes=False):
+            pass
+        one.metrics_path.touch()
+    with other.held():
+        pass
+    assert one.metrics_path.exists()
+
+
+def test_of_a_training_that_stored_nothing_no_directory_is_left(tmp_path):
+    there = tmp_path / "there"
+    there.mkdir()
+    for directory in (tmp_path / "runs" / "new", there):
+        with pytest.raises(UserError, match="a mistake"), Run(directory).held():
+            raise UserError("a mistake")
+    assert [*tmp_path.iterdir()] == [there]
+
+
 def test_parts_of_files_are_removed_but_those_of_an_evaluation(tmp_path):
     names = ("", "checkpoints", "vocabulary", "vocabulary/contextual", "evaluation")
     names = (*names, "evaluation/dev")

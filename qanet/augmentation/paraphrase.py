@@ -4,13 +4,14 @@ Everything here works on one context at a time and without translating, so that 
 run and a pipeline on many machines give the same.
 """
 
+import hashlib
 import random
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 
 from qanet.augmentation.answers import MATCHERS, find_exact
 from qanet.datasets.squad import Example, Span
@@ -18,6 +19,8 @@ from qanet.text.sentences import sentence_spans
 
 # Characters of a paraphrase to those of the sentence.
 SHORTEST, LONGEST = 0.5, 2.0
+# Characters of a context that is hashed with every draw.
+LONG = 20_000
 COUNTS = (
     "contexts",
     "sentences",
@@ -146,8 +149,16 @@ def choose(
     if not candidates:
         return None
     # Seeding by text hashes it with SHA-512, unlike hash() the same everywhere.
-    draw = random.Random(f"{settings.seed} {way} {number} {context}")
+    draw = random.Random(f"{settings.seed} {way} {number} {_key(context)}")
     return candidates[draw.randrange(len(candidates))]
+
+
+@lru_cache(maxsize=8)
+def _key(context: str) -> str:
+    """What stands for a context in each draw: a digest where it is long."""
+    if len(context) <= LONG:
+        return context
+    return hashlib.sha256(context.encode()).hexdigest()
 
 
 def rebuild(

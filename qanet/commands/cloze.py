@@ -20,7 +20,7 @@ def add_parser(commands) -> None:
         epilog="example:\n"
         "  python -m qanet cloze --input train-v1.1.json --output train.cloze.json\n"
         "  python -m qanet cloze --input dev-v1.1.json --output dev.cloze.json\n"
-        "  python train.py --preset aoa-cloze --train train.cloze.json \\\n"
+        "  python -m qanet train --preset aoa-cloze --train train.cloze.json \\\n"
         "      --dev dev.cloze.json",
     )
     parser.add_argument(

@@ -106,7 +106,9 @@ def configured(options: argparse.Namespace, key: str, value: object):
         "data.dev": options.dev,
         "vocabulary.vectors": options.vectors,
     }
-    overrides = [f"{k}={json.dumps(file)}" for k, file in files.items() if file]
+    overrides = [
+        f"{k}={json.dumps(file)}" for k, file in files.items() if file is not None
+    ]
     own = f"{key}={json.dumps(value)}"
     return load_preset(options.preset, [own, *options.set, *overrides])
 

@@ -30,6 +30,7 @@ def _run(options: argparse.Namespace) -> None:
     from qanet.datasets.training_files import check_files, read_training_data
     from qanet.files import cache_directory
     from qanet.models.registry import contextual_of
+    from qanet.run import Run
 
     config = configured(options, "vocabulary.extra_vectors", 0)
     if contextual_of(config.model):
@@ -41,7 +42,10 @@ def _run(options: argparse.Namespace) -> None:
     files = (*sets, *config.vocabulary.vectors, config.training.teacher)
     check_file(options.output, others=filter(None, files))
     check_files(config)
-    data = read_training_data(config, cache_directory())
+    start = config.training.start_from
+    # The training will read with its vocabulary.
+    vocabulary = Run(start).load_vocabulary() if start else None
+    data = read_training_data(config, cache_directory(), vocabulary)
     save_packed(options.output, data)
     size = options.output.stat().st_size / 2**20
     say(

@@ -1,6 +1,7 @@
 """`python -m qanet pretrain`: trains an encoder on text without questions."""
 
 import argparse
+import shlex
 from pathlib import Path
 
 from qanet.commands.options import (
@@ -99,17 +100,18 @@ class Masked:
             "of them predicted rightly; of the pairs "
             f"{100 * metrics['next_sentence_accuracy']:.1f} %"
         )
+        quoted = shlex.quote(str(run.encoder_directory))
         say(f"encoder: {run.encoder_directory}")
         say(
-            "fine-tune it: python train.py --preset bert-6 --train squad --dev squad "
-            f"--set model.pretrained={run.encoder_directory} "
+            "fine-tune it: python -m qanet train --preset bert-6 --train squad "
+            f"--dev squad --set model.pretrained={quoted} "
             f"{size_options(config.model.model_dump())}"
         )
         if config.data.length < POSITIONS and not config.model.pretrained:
             say(
                 f"positions from {config.data.length} on are not trained; for longer "
                 f"texts go on with --set data.length={POSITIONS} "
-                f"--set model.pretrained={run.encoder_directory}"
+                f"--set model.pretrained={quoted}"
             )
 
 
@@ -138,10 +140,11 @@ class Bidirectional:
             f"held out, at step {metrics['step']:,}: perplexity "
             f"{metrics['perplexity']:.1f}"
         )
+        quoted = shlex.quote(str(run.encoder_directory))
         say(f"encoder: {run.encoder_directory}")
         say(
-            "use its vectors: python train.py --preset slqa --train squad --dev squad "
-            f"--set model.contextual={run.encoder_directory} "
+            "use its vectors: python -m qanet train --preset slqa --train squad "
+            f"--dev squad --set model.contextual={quoted} "
             f"--set model.contextual_layers={config.model.layers + 1}"
         )
 

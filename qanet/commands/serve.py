@@ -80,8 +80,10 @@ def _run(options: argparse.Namespace) -> None:
         import fastapi  # noqa: F401
         import prometheus_client  # noqa: F401
         import uvicorn  # noqa: F401
-    # uvicorn finishes what it has accepted, and then sends the signal once more.
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    # Windows has no such signal.
+    if hasattr(signal, "SIGHUP"):
+        # There is no reader yet that could be loaded anew.
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
     named = options.model or [_named(str(shipped_reader()))]
     directories = _by_name(named)
     with _listening(options.host, options.port) as bound:
@@ -100,10 +102,13 @@ def _run(options: argparse.Namespace) -> None:
         host, port = bound.getsockname()[:2]
         paths = ", ".join(map(str, directories.values()))
         say(f"loading {paths}; then at {address_of(host, port)}", flush=True)
-        # Windows has no such signal.
         if hasattr(signal, "SIGHUP"):
             signal.signal(signal.SIGHUP, lambda *_: readers.reload_soon())
         readers.load()
+        # uvicorn finishes what it has accepted, and then sends the signal once more.
+        # Not before: the first process of a container ignores it where nothing
+        # handles it, so a server that still loads would not end.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         make_server(make_app(readers), log.level).run(sockets=[bound])
 
 

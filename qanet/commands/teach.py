@@ -19,7 +19,7 @@ def add_parser(commands) -> None:
         epilog="example:\n"
         "  python -m qanet teach --model runs/bert-6 --train train-v1.1.json \\\n"
         "      --output teacher.npz\n"
-        "  python train.py --preset qanet-small --train train-v1.1.json \\\n"
+        "  python -m qanet train --preset qanet-small --train train-v1.1.json \\\n"
         "      --dev dev-v1.1.json --set training.teacher=teacher.npz",
     )
     add_readers(parser)

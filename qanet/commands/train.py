@@ -42,7 +42,7 @@ def add_parser(commands, prog: str | None = None) -> None:
         "options it trains preset qanet-tiny on the sample that ships with it. "
         f"{CACHE}",
         epilog="example:\n"
-        "  python train.py --preset qanet-small --train train-v1.1.json \\\n"
+        "  python -m qanet train --preset qanet-small --train train-v1.1.json \\\n"
         "      --dev dev-v1.1.json --vectors glove.840B.300d.txt \\\n"
         "      --set training.steps=5000",
     )
@@ -120,11 +120,9 @@ def _new_run(options: argparse.Namespace):
     """The run that is to be started, and its configuration."""
     from qanet.run import Run
 
-    if options.packed and (options.train or options.dev or options.vectors):
-        raise UserError(
-            "--packed takes the place of --train, --dev and --vectors; give it alone"
-        )
     config = configured(options, "data.packed", options.packed)
+    if config.data.packed:
+        _check_packed(options, config)
     if config.training.start_from:
         config = _started(options, config)
     is_first = True
@@ -143,6 +141,28 @@ def _new_run(options: argparse.Namespace):
     return run, config
 
 
+def _set(options: argparse.Namespace) -> list[str]:
+    """The keys of `--set`."""
+    return [item.partition("=")[0].strip() for item in options.set]
+
+
+def _check_packed(options: argparse.Namespace, config) -> None:
+    """Refuses to set what a packed data set has already: it would change nothing."""
+    if options.train or options.dev or options.vectors:
+        raise UserError(
+            "--packed takes the place of --train, --dev and --vectors; give it alone"
+        )
+    brought = ("vocabulary", "data.train", "data.dev", "data.augmented")
+    # Of vectors that are trained, which the file does not hold.
+    free = "vocabulary.word_width"
+    for key in _set(options):
+        if key != free and any(f"{key}.".startswith(f"{name}.") for name in brought):
+            raise UserError(
+                f"--set {key}: {config.data.packed} is packed, which settles this; "
+                "pack it anew with this setting"
+            )
+
+
 def _started(options: argparse.Namespace, config):
     """The configuration with the vocabulary of the run in `training.start_from`.
 
@@ -158,7 +178,8 @@ def _started(options: argparse.Namespace, config):
     if is_export(start.directory):
         raise UserError(f"{where}: is an export; give the run that it was made from")
     check_reader(start.directory)
-    if options.vectors or any(item.startswith("vocabulary.") for item in options.set):
+    sections = {key.partition(".")[0] for key in _set(options)}
+    if options.vectors or "vocabulary" in sections:
         raise UserError(
             f"{where}: brings its vocabulary; leave out --vectors and vocabulary.*"
         )

@@ -6,7 +6,7 @@ from qanet.errors import needing
 from qanet.evaluation.report import Report, Scores, title
 from qanet.files import write_file
 
-with needing("--report draws with matplotlib", "qanet[plot]"):
+with needing("--report draws with matplotlib", "matplotlib"):
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 

@@ -21,7 +21,7 @@ class ClozeConfig(RecurrentReaderConfig):
     """The paper's model, which answers with one word of the context.
 
     The paper's GRUs are LSTMs here. Its answers are sums over all places of a word,
-    told at the first; data for it have the answer there, as those of `qanet cloze`, and
+    told at the first, where training moves them to (`qanet.datasets.first_places`);
     `data.answer_limit` is 1.
 
     Attributes:

@@ -200,9 +200,7 @@ def weight_files(directory: Path) -> list[Path]:
 
 def safetensors_library():
     """The library for files of public models; raises `UserError` without it."""
-    with needing(
-        "weights of public models need the library safetensors", "qanet[bert]"
-    ):
+    with needing("weights of public models need safetensors", "safetensors"):
         import safetensors.numpy
     return safetensors
 

@@ -23,7 +23,8 @@ class MaskedBatches:
     Args:
         sentences: what is read.
         vocabulary: of its pieces.
-        config: gives the length, the size of a batch, what is masked, and the seed.
+        config: gives the length, the size of a batch, and what is masked.
+        seed: fixes the pairs and what is masked of them.
         count: pairs that are drawn, epoch after epoch; by default one epoch.
 
     Raises:
@@ -35,10 +36,11 @@ class MaskedBatches:
         sentences: Sentences,
         vocabulary: WordPieces,
         config: MLMPretrainingConfig,
+        seed: int,
         count: int | None = None,
     ):
         training = config.training
-        self.seed, self.rows = training.seed, training.batch_size
+        self.seed, self.rows = seed, training.batch_size
         self.length = config.data.length
         self.pieces = sentences.pieces
         self.pairs = self._drawn(sentences, count)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from functools import partial
 
@@ -113,6 +114,9 @@ class Readers:
         # Whoever has found the old one has also asked it, and is answered by it.
         old, self._served[name] = self._served[name], new
         await old.stop()
+        # The model of a run directory is held by itself, and may be large.
+        del old
+        gc.collect()
         self.metrics.count_reload(name, loaded=True)
         log.info("%s: loaded anew", name)
 

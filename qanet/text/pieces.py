@@ -225,7 +225,7 @@ def _clean(text: str) -> str:
 
 
 def _library():
-    with needing("word pieces need the library tokenizers", "qanet[bert]"):
+    with needing("word pieces need the library tokenizers", "tokenizers"):
         import tokenizers
     return tokenizers
 

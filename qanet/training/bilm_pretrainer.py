@@ -45,7 +45,7 @@ def pretrain_bilm(
         UserError: something is wrong with the texts, the directory or the devices.
     """
     distribution = make_distribution(config.distribution)
-    with distribution.scope():
+    with distribution.scope(), run.held(distribution.is_chief):
         digests = run.digest_of_texts(config.data.text, resume, distribution.replicas)
         loop, vocabulary = _make_loop(config, run, resume, distribution)
         save = partial(vocabulary.save, run.words_path)
@@ -55,9 +55,9 @@ def pretrain_bilm(
         model = loop.task.learner.model
         run.load_weights(model)
         save_bilm(run.encoder_directory, model, config.model)
-    best = max(loop.progress.history, key=loop.task.score)
-    metrics = {name: best[name] for name in ("step", "perplexity")}
-    run.save_metrics(metrics)
+        best = max(loop.progress.history, key=loop.task.score)
+        metrics = {name: best[name] for name in ("step", "perplexity")}
+        run.save_metrics(metrics)
     return metrics
 
 

@@ -61,7 +61,8 @@ def restore_checkpoint(directory: Path, variables: Variables) -> Progress | None
 
     Raises:
         UserError: there are checkpoints, and all of them are damaged or of another
-            configuration. To start anew then would overwrite what the run has.
+            configuration, or one cannot be read. To start anew then would overwrite
+            what the run has.
     """
     paths = checkpoints(directory)
     for path in paths:
@@ -70,7 +71,10 @@ def restore_checkpoint(directory: Path, variables: Variables) -> Progress | None
             progress = Progress(**unpack_json(arrays.pop("progress")))
             assign_variables(variables, arrays)
             return progress
-        except (OSError, DamagedFile, KeyError, TypeError, ValueError):
+        except OSError as error:
+            # It may be whole: an older one must not take its place.
+            raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+        except (DamagedFile, KeyError, TypeError, ValueError):
             continue
     if paths:
         names = ", ".join(path.name for path in paths)

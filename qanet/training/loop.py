@@ -19,7 +19,7 @@ from qanet.config import LearningConfig
 from qanet.console import progress_bar
 from qanet.datasets.batches import Maker
 from qanet.datasets.plans import PlannedBatch
-from qanet.files import locked, write_csv
+from qanet.files import write_csv
 from qanet.run import RunDirectory
 from qanet.training.checkpoint import Progress, restore_checkpoint, save_checkpoint
 from qanet.training.curves import Curves
@@ -52,7 +52,9 @@ class Task:
 
 
 class Loop:
-    """Trains a task into a run directory; made and used in a distribution's scope.
+    """Trains a task into a run directory.
+
+    It is made and used in a distribution's scope, while the directory is held.
 
     Args:
         task: what is trained.
@@ -92,19 +94,14 @@ class Loop:
         """Trains to the end, or until the score has stopped rising.
 
         Args:
-            begin: stores what the training stands on. It is called once the directory
-                is held, so that no other training writes there.
+            begin: stores what the training stands on.
 
         Raises:
-            UserError: the loss is not a finite number; the message names the step. Or
-                another process trains in the same directory.
+            UserError: the loss is not a finite number; the message names the step.
         """
         steps, progress = self.config.steps, self.progress
         figure, name = self.task.headline
         with contextlib.ExitStack() as stack:
-            if self.is_chief:
-                self.run.directory.mkdir(parents=True, exist_ok=True)
-                stack.enter_context(locked(self.run.directory))
             bar = stack.enter_context(
                 progress_bar(
                     total=steps,

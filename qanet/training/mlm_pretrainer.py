@@ -32,6 +32,8 @@ from qanet.training.loss import smoothed_cross_entropy
 
 # Of the training and of what is held out, so that either has random second segments.
 LEAST_DOCUMENTS = 2
+# Of what is held out: trainings with other seeds are measured on the same pairs.
+HELD_OUT_SEED = 42
 
 
 def pretrain_mlm(
@@ -56,7 +58,7 @@ def pretrain_mlm(
     safetensors_library()
     distribution = make_distribution(config.distribution)
     check_share(config.training.batch_size, distribution)
-    with distribution.scope():
+    with distribution.scope(), run.held(distribution.is_chief):
         digests = run.digest_of_texts(config.data.text, resume)
         loop, vocabulary = _make_loop(config, run, resume, distribution)
         save = partial(vocabulary.save, run.vocabulary_directory)
@@ -67,9 +69,9 @@ def pretrain_mlm(
         run.load_weights(model)
         vocabulary.save(run.encoder_directory)
         save_pretrained(model, config.model, run.encoder_directory)
-    best = max(loop.progress.history, key=loop.task.score)
-    metrics = {"step": best["step"]} | {name: best[name] for name in MEASURED}
-    run.save_metrics(metrics)
+        best = max(loop.progress.history, key=loop.task.score)
+        metrics = {"step": best["step"]} | {name: best[name] for name in MEASURED}
+        run.save_metrics(metrics)
     return metrics
 
 
@@ -86,10 +88,12 @@ def _make_loop(
     else:
         vocabulary = _make_vocabulary(config, train)
     batches, held_out_batches = (
-        MaskedBatches(encode_documents(part, vocabulary), vocabulary, config, count)
-        for part, count in (
-            (train, training.steps * training.batch_size),
-            (held_out, None),
+        MaskedBatches(
+            encode_documents(part, vocabulary), vocabulary, config, seed, count
+        )
+        for part, seed, count in (
+            (train, training.seed, training.steps * training.batch_size),
+            (held_out, HELD_OUT_SEED, None),
         )
     )
     model = build_mlm_model(config.model, piece_sizes(vocabulary))

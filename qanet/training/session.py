@@ -51,7 +51,7 @@ def train_run(config: Config, run: Run, resume: bool = False) -> TrainingReport 
             devices.
     """
     distribution = make_distribution(config.distribution)
-    with distribution.scope():
+    with distribution.scope(), run.held(distribution.is_chief):
         return _train_run(config, run, resume, distribution)
 
 
@@ -141,16 +141,17 @@ def _announce(data: TrainingData, trainer: Trainer) -> None:
     )
     log.info(
         f"steps: {training.steps:,} of {training.batch_size} questions, "
-        f"{_epochs(data.sources, trainer.config):.1f} epochs"
+        f"{_epochs(trainer):.1f} epochs"
     )
     if trainer.replicas > 1:
         log.info(f"replicas: {trainer.replicas}")
 
 
-def _epochs(sources: dict[str, int], config: Config) -> float:
-    """How often a training sees each question of the original set."""
-    mix, training = config.data.mix, config.training
-    epoch = sources[ORIGINAL] * sum(mix.values()) / mix[ORIGINAL]
+def _epochs(trainer: Trainer) -> float:
+    """How often a training sees each question of the original set that it learns."""
+    mix, training = trainer.config.data.mix, trainer.config.training
+    learned = trainer.data.sources[ORIGINAL] - trainer.left_out[ORIGINAL]
+    epoch = learned * sum(mix.values()) / mix[ORIGINAL]
     return training.steps * training.batch_size / epoch
 
 

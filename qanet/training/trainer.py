@@ -8,6 +8,7 @@ from keras import ops
 
 from qanet.config import Config
 from qanet.datasets.batches import BatchMaker
+from qanet.datasets.first_places import at_first_places
 from qanet.datasets.plans import PlannedBatch, plan_training, sources_of
 from qanet.datasets.training_data import TrainingData
 from qanet.datasets.windows import Windows, training_windows
@@ -60,10 +61,13 @@ class Trainer:
         windows = training_windows(data.train, config.data, training.seed)
         self.left_out = left_out_of(data.sources, windows)
         table = data.vocabulary.table(data.train.words)
+        features = data.train
+        if MODELS[config.model.name].limits.answer == 1:
+            features = at_first_places(features, table, windows)
         task = Task(
             learner=reading_learner(self.model, config, data.teacher is not None),
             maker=BatchMaker(
-                data.train,
+                features,
                 table,
                 windows,
                 config.data.no_answer,

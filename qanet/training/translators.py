@@ -40,18 +40,19 @@ def train_translator(
     """
     sacrebleu = _bleu_library()
     distribution = make_distribution(config.distribution)
-    with distribution.scope():
-        digests = run.digest_of_texts(config.data, resume, distribution.replicas)
-        loop, held_out, subwords = _make_loop(config, run, resume, distribution)
-        save = partial(subwords.save, run.subwords_path)
-        loop.fit(partial(run.begin, config, save, resume, digests))
-    if not distribution.is_chief:
-        return None
-    metrics = {"pairs": len(held_out)}
-    for name, beams in (("bleu_greedy", 1), ("bleu_beam_5", 5)):
-        translator = NeuralTranslator(run.directory, beams=beams)
-        metrics[name] = bleu(sacrebleu, translator, held_out)
-    run.save_metrics(metrics)
+    with run.held(distribution.is_chief):
+        with distribution.scope():
+            digests = run.digest_of_texts(config.data, resume, distribution.replicas)
+            loop, held_out, subwords = _make_loop(config, run, resume, distribution)
+            save = partial(subwords.save, run.subwords_path)
+            loop.fit(partial(run.begin, config, save, resume, digests))
+        if not distribution.is_chief:
+            return None
+        metrics = {"pairs": len(held_out)}
+        for name, beams in (("bleu_greedy", 1), ("bleu_beam_5", 5)):
+            translator = NeuralTranslator(run.directory, beams=beams)
+            metrics[name] = bleu(sacrebleu, translator, held_out)
+        run.save_metrics(metrics)
     return metrics
 
 

@@ -5,6 +5,7 @@ import pytest
 from qanet import cli
 from qanet.datasets import training_files
 from qanet.datasets.training_data import load_packed
+from qanet.run import Run
 
 
 def test_the_words_of_the_data_are_kept_unless_told_otherwise(
@@ -22,6 +23,19 @@ def test_the_words_of_the_data_are_kept_unless_told_otherwise(
         cli.main([str(argument) for argument in [*arguments, *options]])
         assert load_packed("data.npz").vocabulary.words[2:] == words
         assert f"{2 + len(words)} word vectors" in capsys.readouterr().out
+
+
+def test_the_words_of_the_run_that_a_training_starts_from(
+    tiny_files, trained, tmp_path
+):
+    output = tmp_path / "data.npz"
+    # Other data, whose own vocabulary would have other words.
+    files = ["--train", tiny_files.dev, "--dev", tiny_files.dev]
+    start = ["--set", f"training.start_from={trained.directory}"]
+    arguments = ["pack", *files, *start, "--output", output]
+    cli.main([str(argument) for argument in arguments])
+    theirs = Run(trained.directory).load_vocabulary()
+    assert load_packed(output).vocabulary.words == theirs.words
 
 
 @pytest.mark.parametrize("place", ["file/new", "/proc/new", "/dev/null", "."])

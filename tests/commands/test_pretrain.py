@@ -33,7 +33,7 @@ def trained(monkeypatch):
 
 
 def test_train_and_resume(trained, tmp_path, capsys):
-    output = tmp_path / "run"
+    output = tmp_path / "a run"
     command = ["pretrain", "--objective", "mlm", "--output", str(output)]
     texts = [str(tmp_path / name) for name in ("a.json", "b.txt")]
     for path in texts:
@@ -53,9 +53,10 @@ def test_train_and_resume(trained, tmp_path, capsys):
     assert encoder == f"encoder: {output / 'encoder'}"
     assert "positions from 128 on" in positions
     # What is printed is a command, and fits the encoder.
-    python, script, *arguments = shlex.split(tuning.partition(": ")[2])
-    assert (python, script) == ("python", "train.py")
-    options = cli.make_parser().parse_args(["train", *arguments])
+    words = shlex.split(tuning.partition(": ")[2])
+    assert words[:3] == ["python", "-m", "qanet"]
+    arguments = words[3:]
+    options = cli.make_parser().parse_args(arguments)
     model = load_preset(options.preset, options.set).model
     assert model.pretrained == str(output / "encoder")
     sizes = ("width", "blocks", "heads", "feed_forward")
@@ -76,7 +77,7 @@ def test_a_bidirectional_language_model(monkeypatch, tmp_path, capsys):
 
     monkeypatch.setattr(bilm_pretrainer, "pretrain_bilm", pretrain)
     (tmp_path / "a.txt").touch()
-    output = tmp_path / "run"
+    output = tmp_path / "a run"
     command = ["pretrain", "--objective", "bilm", "--output", str(output)]
     text = ["--text", str(tmp_path / "a.txt"), "--set", "model.units=256"]
     cli.main([*command, *text])
@@ -85,8 +86,8 @@ def test_a_bidirectional_language_model(monkeypatch, tmp_path, capsys):
     held_out, encoder, use = capsys.readouterr().out.splitlines()
     assert held_out == "held out, at step 9: perplexity 123.5"
     assert encoder == f"encoder: {run.encoder_directory}"
-    _, _, *arguments = shlex.split(use.partition(": ")[2])
-    options = cli.make_parser().parse_args(["train", *arguments])
+    _, _, _, *arguments = shlex.split(use.partition(": ")[2])
+    options = cli.make_parser().parse_args(arguments)
     model = load_preset(options.preset, options.set).model
     assert model.contextual == str(output / "encoder")
     assert model.contextual_layers == 3

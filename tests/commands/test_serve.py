@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -216,6 +217,19 @@ def test_serve_refuses_a_port_that_is_none(port, capsys):
         cli.main(["serve", "--model", "x", "--port", port])
     assert exit.value.code == 2
     assert "port" in capsys.readouterr().err
+
+
+def test_a_server_that_still_loads_ends_when_told(monkeypatch, capsys):
+    def load(self):
+        signal.raise_signal(signal.SIGHUP)
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(60)
+
+    monkeypatch.setattr("qanet.serving.readers.Readers.load", load)
+    with pytest.raises(SystemExit) as exit:
+        cli.main(["serve", "--port", "0"])
+    assert exit.value.code == 128 + signal.SIGTERM
+    assert capsys.readouterr().err.endswith("stopped\n")
 
 
 def test_serve_without_its_libraries(refused, monkeypatch, tmp_path):

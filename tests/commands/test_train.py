@@ -83,6 +83,7 @@ def test_start_from_what_is_no_such_run(refused, tiny_arguments, tmp_path):
         (["--set", "data.no_answer=true"], "has data.no_answer=False, not True"),
         (["--set", "model.contextual=elmo"], "does not go with model.contextual"),
         (["--set", "vocabulary.extra_vectors=5"], "brings its vocabulary"),
+        (["--set", " vocabulary={extra_vectors: 5}"], "brings its vocabulary"),
         (["--vectors", "glove.txt"], "brings its vocabulary"),
         (
             ["--preset", "bert-6", "--set", "model.pretrained=public"],
@@ -123,6 +124,31 @@ def test_start_from_a_run_that_fits(tiny_arguments, trained, tmp_path, monkeypat
     assert config.vocabulary == theirs.vocabulary
     # They are not what the preset says.
     assert config.vocabulary != load_preset("qanet-tiny", []).vocabulary
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "vocabulary.characters_per_word=8",
+        "vocabulary={characters_per_word: 8}",
+        "data.dev=dev.json",
+        "data.augmented.fr=fr.json",
+    ],
+)
+def test_what_a_packed_data_set_settles(refused, tmp_path, setting):
+    path, run = tmp_path / "data.npz", tmp_path / "run"
+    path.touch()
+    arguments = ["--packed", path, "--set", setting, "--output", run]
+    if "fr=" in setting:
+        arguments += ["--set", "data.mix={original: 1, fr: 1}"]
+    line = refused(cli.train, *arguments)
+    assert f"--set {setting.partition('=')[0]}: {path} is packed" in line
+
+
+@pytest.mark.parametrize("option", ["--train", "--dev", "--packed"])
+def test_a_file_without_a_name(refused, tmp_path, option):
+    line = refused(cli.train, option, "", "--output", tmp_path / "run")
+    assert f"data.{option[2:]}='': string should have" in line
 
 
 @pytest.mark.parametrize("option", ["--train", "--dev", "--vectors"])

@@ -38,7 +38,7 @@ def vocabulary(sentences):
 
 @pytest.fixture(scope="module")
 def batches(sentences, vocabulary):
-    return MaskedBatches(sentences, vocabulary, config(), 200 * ROWS)
+    return MaskedBatches(sentences, vocabulary, config(), 1, 200 * ROWS)
 
 
 def restored(batches, batch):
@@ -86,7 +86,7 @@ def test_positions_are_of_a_fixed_number_and_labels_tell_what_is_masked(batches)
 
 
 def test_every_epoch_draws_pairs_and_masks_anew(sentences, vocabulary):
-    batches = MaskedBatches(sentences, vocabulary, config(), 1000)
+    batches = MaskedBatches(sentences, vocabulary, config(), 1, 1000)
     assert len(batches.pairs) == 1000
     # The same pair, if it comes again, has other pieces masked.
     _, first, which = np.unique(
@@ -104,8 +104,8 @@ def test_every_epoch_draws_pairs_and_masks_anew(sentences, vocabulary):
 def test_what_is_made_follows_from_seed_and_number_alone(
     sentences, vocabulary, batches
 ):
-    again = MaskedBatches(sentences, vocabulary, config(), 200 * ROWS)
-    other = MaskedBatches(sentences, vocabulary, config(seed=2), 200 * ROWS)
+    again = MaskedBatches(sentences, vocabulary, config(), 1, 200 * ROWS)
+    other = MaskedBatches(sentences, vocabulary, config(), 2, 200 * ROWS)
     plan = batches.plan()
     assert (batches.pairs != other.pairs).any()
     for number in (7, 3):
@@ -123,7 +123,7 @@ def test_what_is_made_follows_from_seed_and_number_alone(
 
 
 def test_one_epoch_is_filled_up(sentences, vocabulary):
-    batches = MaskedBatches(sentences, vocabulary, config())
+    batches = MaskedBatches(sentences, vocabulary, config(), 1)
     plan = batches.plan()
     items = np.concatenate([batch.items for batch in plan])
     assert {len(batch.items) for batch in plan} == {ROWS}
@@ -139,7 +139,7 @@ def test_whole_words_are_asked_for(sentences):
     pieces = [f"##w{i}" for i in range(int(sentences.pieces.max()) + 1 - len(SPECIAL))]
     vocabulary = WordPieces([*SPECIAL, *pieces])
     batches = MaskedBatches(
-        sentences, vocabulary, config(whole_words=True, masked=0.5), 200
+        sentences, vocabulary, config(whole_words=True, masked=0.5), 1, 200
     )
     masked = 0
     for batch in batches.plan():
@@ -157,4 +157,4 @@ def test_whole_words_are_asked_for(sentences):
 @pytest.mark.parametrize("lengths", [[[3, 4]], [[3], [4], [5]], []])
 def test_too_little_text(vocabulary, lengths):
     with pytest.raises(UserError, match="--text: the documents are too short"):
-        MaskedBatches(made_sentences(lengths), vocabulary, config(), 8)
+        MaskedBatches(made_sentences(lengths), vocabulary, config(), 1, 8)

@@ -1,12 +1,14 @@
 """Tests of qanet.text.sentences."""
 
 import sys
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from qanet.errors import UserError
+from qanet.text import sentences as sentences_module
 from qanet.text.sentences import sentence_spans
 
 
@@ -32,6 +34,17 @@ def test_offsets_count_code_points():
     assert "".join(sentences(text)).replace(" ", "") == text.replace(" ", "")
 
 
+def test_a_long_text_is_split_in_parts(monkeypatch):
+    text = " ".join(
+        f"The {n}. river is {n}.5 km long.\nIt 'flows' on!" for n in range(99)
+    )
+    whole = sentence_spans(text)
+    assert len(whole) > 100
+    for part in (1, 7, 100, 1000):
+        monkeypatch.setattr(sentences_module, "PART", part)
+        assert sentence_spans(text) == whole
+
+
 @given(st.text() | st.text(alphabet="aB. \n!?\r。\"'(1é\x00\u2028\u0085\u00a0)"))
 def test_only_white_space_is_between_sentences(text):
     last = 0
@@ -41,6 +54,17 @@ def test_only_white_space_is_between_sentences(text):
         assert text[start:end] == text[start:end].strip()
         last = end
     assert not text[last:].strip()
+
+
+@given(st.text(alphabet="aB. \n!?\r。\"'(1é\u2028)", max_size=200), st.integers(1, 50))
+def test_parts_leave_nothing_out(text, part):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sentences_module, "PART", part)
+        spans = sentence_spans(text)
+    assert "".join("".join(text[a:b].split()) for a, b in spans) == "".join(
+        text.split()
+    )
+    assert all(a[1] <= b[0] for a, b in pairwise(spans))
 
 
 def test_without_the_library(monkeypatch):

@@ -1,5 +1,6 @@
 """Tests of qanet.training.checkpoint on a model of a few numbers."""
 
+import errno
 import os
 
 import keras
@@ -210,6 +211,19 @@ def test_flipped_bits_never_stop_the_resumption(
     progress = restore_checkpoint(tmp_path / "copy", other_learner.state)
     assert progress in (Progress(1), Progress(2))
     assert_same(values(other_learner), saved[progress.step])
+
+
+def test_a_checkpoint_that_cannot_be_read_is_not_passed_over(
+    two_checkpoints, other_learner, monkeypatch
+):
+    directory, _ = two_checkpoints
+
+    def refuse(path):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr("qanet.training.checkpoint.read_arrays", refuse)
+    with pytest.raises(UserError, match=r"step-00000002.npz: cannot be read: Input/"):
+        restore_checkpoint(directory, other_learner.state)
 
 
 def test_pickled_array_is_never_loaded(two_checkpoints, other_learner, tmp_path):

@@ -25,7 +25,7 @@ from qanet.settings import configure
 from qanet.text.pieces import WordPieces
 from qanet.training import mlm_pretrainer
 from qanet.training.distribution import make_distribution
-from qanet.training.mlm_pretrainer import pretrain_mlm
+from qanet.training.mlm_pretrainer import HELD_OUT_SEED, pretrain_mlm
 from qanet.weights import saved_variables
 
 TOPICS = [[f"{letter}{i}" for i in range(3)] for letter in "abcdefgh"]
@@ -97,7 +97,7 @@ def test_what_is_measured_is_what_is_held_out(short, text):
     documents = read_documents(config.data.text)
     _, held_out = split_held_out(documents, config.data.held_out, 2)
     batches = MaskedBatches(
-        encode_documents(held_out, vocabulary), vocabulary, config, None
+        encode_documents(held_out, vocabulary), vocabulary, config, HELD_OUT_SEED
     )
     model = build_mlm_model(config.model, piece_sizes(vocabulary))
     short.load_weights(model)
@@ -112,6 +112,28 @@ def test_what_is_measured_is_what_is_held_out(short, text):
         count += (labels != 0).sum()
     metrics = json.loads(short.metrics_path.read_text())
     assert metrics["masked_accuracy"] == pytest.approx(rightly / count)
+
+
+def test_other_seeds_are_measured_on_the_same_pairs(text, tmp_path, monkeypatch):
+    made = []
+
+    class Batches(MaskedBatches):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            made.append(self)
+
+    monkeypatch.setattr(mlm_pretrainer, "MaskedBatches", Batches)
+    monkeypatch.setattr(mlm_pretrainer, "Loop", None)
+    for seed in (1, 2):
+        config = configured(text, *SHORT, f"training.seed={seed}")
+        with pytest.raises(TypeError):  # There is no loop.
+            pretrain_mlm(config, MLMRun(tmp_path / "run"))
+    train, held_out, other_train, other_held_out = made
+    assert (train.pairs != other_train.pairs).any()
+    (batch, *_) = held_out.plan()
+    for name, array in (held_out.inputs(batch) | held_out.targets(batch)).items():
+        found = other_held_out.inputs(batch) | other_held_out.targets(batch)
+        np.testing.assert_array_equal(found[name], array)
 
 
 def test_the_encoder_has_the_best_weights_not_the_last(
@@ -349,7 +371,7 @@ def test_what_is_wrong_is_told_before_anything_is_written(text, tmp_path, monkey
         with pytest.raises(UserError, match=message):
             pretrain_mlm(config, run)
     monkeypatch.setitem(sys.modules, "safetensors.numpy", None)
-    with pytest.raises(UserError, match=r"pip install 'qanet\[bert\]'"):
+    with pytest.raises(UserError, match="pip install safetensors"):
         pretrain_mlm(configured(text), run)
     assert not run.directory.exists()
 

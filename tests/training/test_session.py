@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -131,6 +132,17 @@ def test_a_directory_that_another_training_took_meanwhile_is_left_alone(
     assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
 
 
+def test_a_run_that_still_ends_is_not_resumed(
+    trained, tiny_config, tmp_path, monkeypatch
+):
+    run = Run(tmp_path / "run")
+    shutil.copytree(trained.directory, run.directory)
+    # Nothing is read that the former process may still write.
+    monkeypatch.setattr("qanet.training.session._train_run", None)
+    with run.held(), pytest.raises(UserError, match="another process"):
+        train_run(tiny_config, run, resume=True)
+
+
 def test_a_dev_question_that_is_too_long_is_refused_before_the_first_step(
     tiny_config, tmp_path
 ):
@@ -214,6 +226,12 @@ class Watched(Run):
         assert not self.metrics_path.exists()
         super().save_threshold(threshold)
 
+    def save_metrics(self, metrics):
+        # No other training begins before the last file is written.
+        with pytest.raises(UserError, match="another process"), self.held():
+            pass
+        super().save_metrics(metrics)
+
 
 @pytest.fixture
 def doubting_config(tiny_config, tiny_files, tmp_path):
@@ -245,8 +263,13 @@ def test_epochs_count_the_original_questions():
             "training": {"steps": 10, "batch_size": 6},
         }
     )
-    # An epoch has 30 and, of the other 500, 10.
-    assert _epochs({"original": 30, "fr": 500}, config) == 1.5
+    trainer = SimpleNamespace(
+        config=config,
+        data=SimpleNamespace(sources={"original": 37, "fr": 500}),
+        left_out={"original": 7, "fr": 100},
+    )
+    # An epoch has the 30 that are learned and, of the others, 10.
+    assert _epochs(trainer) == 1.5
 
 
 def test_unanswerable_questions_that_nobody_learns_from_are_told(

@@ -21,7 +21,6 @@ from qanet.datasets.training_data import TrainingData
 from qanet.datasets.windows import Windows
 from qanet.errors import UserError
 from qanet.evaluation.evaluator import Evaluation
-from qanet.files import locked
 from qanet.models.registry import forward_flops
 from qanet.reader import NotFinite
 from qanet.run import Run
@@ -112,15 +111,6 @@ def test_history_has_a_row_for_each_evaluation(trainer):
     rates = [float(row["learning_rate"]) for row in rows]
     assert rates[-1] == pytest.approx(0)
     assert trainer.loop.progress.step == 6
-
-
-@pytest.mark.skipif(os.name != "posix", reason="there are no such locks")
-def test_two_trainings_in_one_directory_are_kept_apart(trainer):
-    directory = trainer.loop.run.directory
-    directory.mkdir()
-    with locked(directory), pytest.raises(UserError, match="another process"):
-        trainer.loop.fit()
-    assert not any(directory.iterdir())
 
 
 def test_curves_are_written_for_tensorboard(trainer):
