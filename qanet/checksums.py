@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from qanet.errors import UserError, reading_text
+from qanet.errors import UserError, reading
 from qanet.files import write_text
 
 CHECKSUM_FILE = "SHA256SUMS"
@@ -32,7 +32,7 @@ def check_checksums(directory: Path, names: Iterable[str]) -> None:
     path = directory / CHECKSUM_FILE
     if not path.is_file():
         return
-    with reading_text(path):
+    with reading(path):
         lines = path.read_bytes().splitlines()
     told = {
         name: checksum
@@ -48,5 +48,5 @@ def check_checksums(directory: Path, names: Iterable[str]) -> None:
 
 
 def _checksum(path: Path) -> str:
-    with reading_text(path), path.open("rb") as file:
+    with reading(path), path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -32,14 +32,15 @@ def needing(what: str, package: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def reading_text(name: str | os.PathLike[str]) -> Iterator[None]:
-    """Within this context a file that cannot be read as text is a user's mistake.
+def reading(name: str | os.PathLike[str]) -> Iterator[None]:
+    """Within this context a file that cannot be read is a user's mistake.
 
     Args:
         name: the file's, for the message.
 
     Raises:
-        UserError: in the place of `OSError` and `UnicodeDecodeError`.
+        UserError: in the place of `OSError`, and of `UnicodeDecodeError` where it is
+            read as text.
     """
     try:
         yield

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from qanet.errors import UserError, reading_text
+from qanet.errors import UserError, reading
 
 
 def write_file(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
@@ -106,7 +106,7 @@ def cache_directory() -> Path:
 def check_readable(files: Iterable[str | Path]) -> None:
     """Refuses files that cannot be opened, before the work with them begins."""
     for file in files:
-        with reading_text(file), open(file, "rb"):
+        with reading(file), open(file, "rb"):
             pass
 
 
@@ -118,7 +118,7 @@ def digest_of(paths: Iterable[Path], seed: str = "") -> str:
     """
     digest = hashlib.sha256(seed.encode())
     for path in paths:
-        with reading_text(path), path.open("rb") as file:
+        with reading(path), path.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()
 
@@ -150,7 +150,7 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
         UserError: the file cannot be read, is not UTF-8 or not a whole gzip file.
     """
     opened = gzip.open if str(path).endswith(".gz") else open
-    with reading_text(path):
+    with reading(path):
         try:
             with opened(path, "rb") as file:
                 yield from decoded_lines(file, path)

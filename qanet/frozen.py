@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from qanet.errors import UserError, reading_text
+from qanet.errors import UserError, reading
 from qanet.files import digest_of, write_file
 from qanet.models.bert import POSITIONS, BERTConfig, encode, piece_sizes
 from qanet.models.character_ids import character_ids
@@ -94,7 +94,7 @@ class FrozenModel:
     def save(self, directory: Path) -> None:
         """Copies its files; raises `UserError` where they cannot be written."""
         for path in self.files:
-            with reading_text(path), path.open("rb") as source:
+            with reading(path), path.open("rb") as source:
                 write_file(directory / path.name, partial(shutil.copyfileobj, source))
 
     def encode(

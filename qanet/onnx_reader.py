@@ -13,7 +13,7 @@ import numpy as np
 
 from qanet.checksums import check_checksums
 from qanet.config import Config
-from qanet.errors import UserError, needing, reading_text
+from qanet.errors import UserError, needing, reading
 from qanet.files import parse_json
 from qanet.models.registry import MODELS
 from qanet.run import DEFAULT_THRESHOLD, Run
@@ -83,7 +83,7 @@ def load_export(directory: str | os.PathLike, threads: int = 0) -> Export:
     directory = Path(directory)
     path = directory / READER_FILE
     try:
-        with reading_text(path):
+        with reading(path):
             stored = dict(parse_json(path.read_bytes()))
         if stored["format"] != FORMAT:
             raise ValueError("made by another version")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from qanet.decoding import Answer
-from qanet.errors import UserError, reading_text
+from qanet.errors import UserError, reading
 from qanet.files import digest_of, parse_json
 from qanet.onnx_reader import reader_files
 from qanet.reader import Reader
@@ -147,7 +147,7 @@ def lines_of(file: IO[bytes], name: str) -> Iterator[bytes | None]:
     Raises:
         UserError: the file, of this name, cannot be read.
     """
-    with reading_text(name):
+    with reading(name):
         while line := file.readline(LONGEST + 1):
             if len(line) <= LONGEST:
                 yield line

@@ -205,9 +205,9 @@ class Reader:
             contexts = [context] if isinstance(context, str) else context
             if not contexts:
                 raise UserError(f"pair {i} has no context; give at least one")
+            if not self.vocabulary.count(question, 0):
+                raise _blank("question", i)
             for passage in contexts:
-                if not self.vocabulary.count(question, 0):
-                    raise _blank("question", i)
                 # A context without a word has no answer.
                 if not passage.strip():
                     raise _blank("context", i)
@@ -295,7 +295,9 @@ class Reader:
             chosen = np.arange(len(examples))
         if not len(chosen):
             return []
-        self._check_questions(examples, features, chosen)
+        lengths = features.question_lengths
+        for i in chosen:
+            self._check_length(examples[i], lengths[i])
         windows = reading_windows(features, chosen, self.limits)
         maker = reading_maker(examples, features, self.vocabulary, windows)
         logits, no_answer = self._window_logits(maker, progress)
@@ -307,13 +309,6 @@ class Reader:
             )
             for first, end in zip(firsts, ends, strict=True)
         ]
-
-    def _check_questions(
-        self, examples: Sequence[Example], features: Features, chosen: np.ndarray
-    ) -> None:
-        lengths = features.question_lengths
-        for i in chosen:
-            self._check_length(examples[i], lengths[i])
 
     def check_questions(self, examples: Sequence[Example]) -> None:
         """Refuses a question that is blank or too long, before a long work begins.

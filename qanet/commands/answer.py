@@ -21,7 +21,7 @@ from qanet.commands.options import (
     standard_input,
 )
 from qanet.console import is_verbose, log, progress_bar, say
-from qanet.errors import UserError, reading_text
+from qanet.errors import UserError, reading
 from qanet.shipped import shipped_reader
 
 
@@ -115,7 +115,7 @@ def _answer_many(options: argparse.Namespace) -> None:
         if options.input == "-":
             source = standard_input()
         else:
-            with reading_text(options.input):
+            with reading(options.input):
                 source = stack.enter_context(open(options.input, "rb"))
         if output:
             _answer_into(options, source, output)
@@ -271,7 +271,7 @@ def _check_texts(options: argparse.Namespace, context: str) -> None:
 
 
 def _read_text(path: str) -> str:
-    with reading_text(path):
+    with reading(path):
         raw = standard_input().read() if path == "-" else Path(path).read_bytes()
         # Not read_text: it would turn "\r\n" into "\n" and so shift the offsets.
         return raw.decode("utf-8")

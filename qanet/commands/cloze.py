@@ -51,12 +51,8 @@ def add_parser(commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    from qanet.augmentation.cloze import (
-        make_cloze,
-        most_frequent_share,
-        read_books,
-        read_cnn,
-    )
+    from qanet.augmentation.cloze import make_cloze, most_frequent_share
+    from qanet.augmentation.cloze_files import read_books, read_cnn
     from qanet.datasets.sources import load_examples
     from qanet.datasets.squad import write_squad
 

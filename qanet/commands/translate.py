@@ -14,7 +14,7 @@ from qanet.commands.options import (
     training_configuration,
 )
 from qanet.console import load_keras, say
-from qanet.errors import reading_text
+from qanet.errors import reading
 from qanet.memory import keep_blocks
 
 
@@ -131,7 +131,7 @@ def _run(options: argparse.Namespace) -> None:
 def _lines(path: str) -> Iterator[str]:
     from qanet.files import decoded_lines
 
-    with reading_text(path), contextlib.ExitStack() as stack:
+    with reading(path), contextlib.ExitStack() as stack:
         if path == "-":
             file = standard_input()
         else:

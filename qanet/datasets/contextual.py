@@ -84,8 +84,14 @@ def _encoded(
     except Exception:
         pass
     _check_room(encoder.cache, 2 * math.prod(shape))
-    vectors = _with_progress(
-        encoder.encode(texts, spans), f"encoding {name}", len(texts)
+    vectors = iter(
+        progress_bar(
+            iterable=encoder.encode(texts, spans),
+            total=len(texts),
+            desc=f"encoding {name}",
+            unit="text",
+            leave=False,
+        )
     )
     # What is wrong with the encoder is told here, and is no fault of the cache.
     vectors = chain([next(vectors)], vectors)
@@ -132,16 +138,6 @@ def _write(
     np.lib.format.write_array_header_1_0(file, header)
     for of_text in vectors:
         file.write(of_text.astype("<f2").tobytes())
-
-
-def _with_progress(
-    vectors: Iterator[np.ndarray], label: str, total: int
-) -> Iterator[np.ndarray]:
-    """The same, with a progress bar."""
-    with progress_bar(total=total, desc=label, unit="text", leave=False) as bar:
-        for of_text in vectors:
-            yield of_text
-            bar.update()
 
 
 def _in_memory(shape: tuple[int, ...], vectors: Iterator[np.ndarray]) -> np.ndarray:

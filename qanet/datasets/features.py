@@ -72,16 +72,16 @@ class Features:
         """Tokens of each example's question, int64 `(examples,)`."""
         return np.diff(self.question_splits)
 
-    def context_length(self, example: int) -> int:
-        """Tokens of one example's context."""
-        context = self.context_of[example]
-        return int(self.context_splits[context + 1] - self.context_splits[context])
-
     def spans_of(self, example: int) -> np.ndarray:
         """Character offsets of an example's context tokens, int32 `(tokens, 2)`."""
         context = self.context_of[example]
         begin, end = self.context_splits[context : context + 2]
         return self.context_spans[begin:end]
+
+
+def splits_of(sizes: Sequence[int] | np.ndarray) -> np.ndarray:
+    """Where flat parts of these sizes begin and the last one ends, int64."""
+    return np.concatenate([[0], np.cumsum(sizes)]).astype("int64")
 
 
 def build_features(examples: Sequence[Example], split: Split = words_of) -> Features:
@@ -147,7 +147,7 @@ def join_features(parts: Sequence[Features]) -> Features:
 
     def joined_splits(name: str) -> np.ndarray:
         sizes = [np.diff(getattr(part, name)) for part in parts]
-        return np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
+        return splits_of(np.concatenate(sizes))
 
     contexts = np.cumsum([0, *(len(part.context_splits) - 1 for part in parts)])
     pairs = zip(contexts.tolist(), parts, strict=False)

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from qanet.datasets.features import Features
+from qanet.datasets.features import Features, splits_of
 from qanet.datasets.squad import Example
 from qanet.decoding import ContextLogits
-from qanet.errors import UserError
+from qanet.errors import UserError, reading
 from qanet.files import DamagedFile, pack_json, read_arrays, unpack_json, write_file
 from qanet.token_alignment import align, probabilities
 
@@ -113,7 +113,7 @@ def made_targets(
         context_splits=features.context_splits,
         context_of=features.context_of,
         logits=np.concatenate([one.tokens for one in logits], axis=1).astype("float16"),
-        logits_splits=np.concatenate([[0], np.cumsum(sizes)]).astype("int64"),
+        logits_splits=splits_of(sizes),
         no_answer=np.array([one.no_answer for one in logits], dtype="float16"),
     )
 
@@ -125,8 +125,8 @@ def join_targets(parts: Sequence[SoftTargets]) -> SoftTargets:
         return np.concatenate([getattr(part, name) for part in parts], axis=-1)
 
     def joined_splits(name: str) -> np.ndarray:
-        sizes = np.concatenate([np.diff(getattr(part, name)) for part in parts])
-        return np.concatenate([[0], np.cumsum(sizes)])
+        sizes = [np.diff(getattr(part, name)) for part in parts]
+        return splits_of(np.concatenate(sizes))
 
     questions: dict[str, int] = {}
     for part in parts:
@@ -163,7 +163,8 @@ def load_targets(path: str | Path) -> SoftTargets:
         UserError: the file cannot be read, is damaged, or is something else.
     """
     try:
-        arrays = read_arrays(Path(path))
+        with reading(path):
+            arrays = read_arrays(Path(path))
         if int(arrays["format"]) != FORMAT:
             raise ValueError("made by another version")
         questions = [str(key) for key in unpack_json(arrays["questions"])]
@@ -173,8 +174,6 @@ def load_targets(path: str | Path) -> SoftTargets:
             **{name: arrays[name] for name in ARRAYS},
         )
         _check(targets)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     except (
         DamagedFile,
         KeyError,
@@ -286,4 +285,4 @@ def aligned(
         sizes[example] = parts[-1].shape[1]
     with np.errstate(divide="ignore"):
         values = np.log(np.concatenate(parts, axis=1)).astype("float16")
-    return TeacherTargets(values, np.concatenate([[0], np.cumsum(sizes)]), none_first)
+    return TeacherTargets(values, splits_of(sizes), none_first)

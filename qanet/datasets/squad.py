@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from qanet.errors import UserError, reading_text
+from qanet.errors import UserError, reading
 from qanet.files import parse_json, write_text
 from qanet.text.tokenizer import count_tokens
 
@@ -190,7 +190,7 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     Raises:
         UserError: The file is missing, unreadable, too large, not UTF-8 or not JSON.
     """
-    with reading_text(path):
+    with reading(path):
         if os.path.getsize(path) > MAX_FILE_BYTES:
             raise UserError(
                 f"{path}: is larger than {MAX_FILE_BYTES:,} bytes; split the file"

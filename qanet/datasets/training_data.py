@@ -23,7 +23,7 @@ from qanet.datasets.soft_targets import (
     check_teacher,
 )
 from qanet.datasets.squad import COUNTS, Example, parse_squad, to_document
-from qanet.errors import UserError
+from qanet.errors import UserError, reading
 from qanet.files import (
     DamagedFile,
     pack_json,
@@ -116,7 +116,8 @@ def load_packed(path: str | Path, text: str = "words") -> TrainingData:
         UserError: the file cannot be read, is damaged or of another version.
     """
     try:
-        arrays = read_arrays(Path(path))
+        with reading(path):
+            arrays = read_arrays(Path(path))
         if int(arrays["format"]) != FORMAT:
             raise ValueError("made by another version")
         fields = unpack_json(arrays["vocabulary"])
@@ -140,8 +141,6 @@ def load_packed(path: str | Path, text: str = "words") -> TrainingData:
         }
         if ORIGINAL not in sources or sum(sources.values()) != len(train):
             raise ValueError("the training sets do not add up")
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     except (DamagedFile, KeyError, OverflowError, TypeError, ValueError):
         raise UserError(
             f"{path}: damaged, or not a file of this version; make it anew with "

@@ -61,9 +61,8 @@ def reading_windows(
     features: Features, examples: np.ndarray, limits: ReadingLimits
 ) -> Windows:
     """Windows that cover the whole context of each of the given examples."""
-    windows = []
-    for example in examples:
-        length = features.context_length(example)
+    windows, lengths = [], features.context_lengths[examples].tolist()
+    for example, length in zip(examples, lengths, strict=True):
         offset = 0
         while True:
             windows.append((example, offset, min(length - offset, limits.window)))

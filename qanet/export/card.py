@@ -13,7 +13,7 @@ from pydantic import Field
 
 from qanet import __version__
 from qanet.config import Config
-from qanet.errors import UserError, reading_text
+from qanet.errors import UserError, reading
 from qanet.export.paths import without_paths
 from qanet.run import Run
 from qanet.settings import Section, load_settings
@@ -134,7 +134,7 @@ def _duration(run: Run, batch_size: int) -> str:
     if not history.is_file():
         return UNKNOWN
     try:
-        with reading_text(history), history.open(encoding="utf-8", newline="") as file:
+        with reading(history), history.open(encoding="utf-8", newline="") as file:
             *_, last = csv.DictReader(file)
         steps, hours = int(last["step"]), float(last["seconds"]) / 3600
     except (ValueError, KeyError, TypeError, csv.Error):

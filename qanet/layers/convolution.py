@@ -46,9 +46,7 @@ def depthwise_convolution(x, kernel):
     shifted = shifts(x, size)
     result = sum(shifted[tap] * kernel[tap] for tap in range(size))
 
-    def gradient(*upstreams, upstream=None):
-        if upstream is None:
-            (upstream,) = upstreams
+    def gradient(upstream):
         mirrored = shifts(upstream, size, mirrored=True)
         to_x = sum(mirrored[tap] * kernel[size - 1 - tap] for tap in range(size))
         ones = ops.ones((batch, 1, length), dtype=x.dtype)

@@ -158,14 +158,6 @@ def encode(pieces, positions, segments, mask, config: BERTConfig, sizes: PieceSi
     return x
 
 
-def load_bert(model: "keras.Model", config: BERTConfig) -> None:
-    """See `qanet.models.pretrained.load_pretrained`."""
-    # Here, so that the configuration is read without NumPy.
-    from qanet.models.pretrained import load_pretrained
-
-    load_pretrained(model, config)
-
-
 def bert_attention(model: "keras.Model") -> "keras.KerasTensor":
     """The last block's, the mean of its heads; each row sums to at most one.
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import h5py
 import numpy as np
 
-from qanet.errors import UserError, reading_text
+from qanet.errors import UserError, reading
 from qanet.files import parse_json, write_file, write_text
 from qanet.models.bilm import BiLMConfig, build_bilm
 from qanet.models.character_ids import CHARACTERS, PLACES
@@ -102,7 +102,7 @@ def read_options(directory: Path) -> BiLMConfig:
             f"its files named {OPTIONS_FILE} and {WEIGHTS_FILE}"
         )
     try:
-        with reading_text(path):
+        with reading(path):
             options = parse_json(path.read_bytes())
         values = {
             ours: options[section][theirs]

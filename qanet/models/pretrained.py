@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from qanet.errors import UserError, needing, reading_text
+from qanet.errors import UserError, needing, reading
 from qanet.files import parse_json, write_file, write_text
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def read_sizes(directory: Path) -> dict[str, int]:
     if not path.exists():
         path = directory / "bert_config.json"
     try:
-        with reading_text(path):
+        with reading(path):
             stored = dict(parse_json(path.read_bytes()))
         sizes = {ours: int(stored[theirs]) for theirs, ours in SETTINGS.items()}
     except (KeyError, OverflowError, TypeError, ValueError):

@@ -24,7 +24,6 @@ from qanet.models.bert import (
     bert_attention,
     bert_flops,
     build_bert,
-    load_bert,
     piece_sizes,
 )
 from qanet.models.bidaf import BiDAFConfig, bidaf_flops, build_bidaf
@@ -70,6 +69,13 @@ class Model:
     load_pretrained: "Callable[[keras.Model, Section], None] | None" = None
 
 
+def _load_bert(model: "keras.Model", config: BERTConfig) -> None:
+    # Here, so that settings are read without NumPy.
+    from qanet.models.pretrained import load_pretrained
+
+    load_pretrained(model, config)
+
+
 MODELS = {
     "qanet": Model(
         QANetConfig,
@@ -101,7 +107,7 @@ MODELS = {
         limits=LIMITS,
         none_first=True,
         attention=bert_attention,
-        load_pretrained=load_bert,
+        load_pretrained=_load_bert,
     ),
 }
 

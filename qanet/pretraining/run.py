@@ -7,7 +7,7 @@ import os
 
 from qanet.pretraining.bilm_config import BiLMPretrainingConfig
 from qanet.pretraining.mlm_config import MLMPretrainingConfig
-from qanet.run import RunDirectory
+from qanet.run_directory import RunDirectory
 
 
 class PretrainingRun(RunDirectory):

@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from qanet.errors import UserError, reading_text
+from qanet.errors import UserError, reading
 from qanet.files import write_text
 
 # As in the vocabularies of allenai/bilm-tf, which begin with these.
@@ -68,7 +68,7 @@ class WordVocabulary:
         Raises:
             UserError: the file is missing or no such vocabulary.
         """
-        with reading_text(path):
+        with reading(path):
             text = path.read_bytes().decode("utf-8", "surrogatepass")
         try:
             return cls(text.removesuffix("\n").split("\n"))

@@ -2,7 +2,7 @@
 
 uvicorn has no limit for the head or the body of a request: its `timeout_keep_alive`
 ends with the first byte, and its `timeout_graceful_shutdown` waits for all alike.
-`Connection` sees to heads, `qanet.serving.limits.Gate` to bodies.
+`Connection` sees to heads, `qanet.serving.gate.Gate` to bodies.
 """
 
 import asyncio

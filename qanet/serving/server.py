@@ -23,7 +23,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from qanet import __version__
-from qanet.serving.limits import Gate, Limits
+from qanet.serving.gate import Gate
+from qanet.serving.limits import Limits
 from qanet.serving.messages import (
     Answers,
     Asked,

@@ -18,7 +18,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from qanet.errors import UserError, needing, reading_text
+from qanet.errors import UserError, needing, reading
 from qanet.files import write_text
 
 PIECES_FILE = "vocab.txt"
@@ -172,7 +172,7 @@ class WordPieces:
         """
         path = directory / PIECES_FILE
         try:
-            with reading_text(path):
+            with reading(path):
                 text = path.read_bytes().decode("utf-8")
             # A piece may be white space, such as U+2028 of a public model.
             lines = text.rstrip("\r\n").split("\n")

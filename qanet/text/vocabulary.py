@@ -186,9 +186,8 @@ class Vocabulary:
 
         try:
             text = path.read_bytes().decode("utf-8", "surrogatepass")
-            fields = dict(_checked(json.loads(text)))
-            fields["pretrained"] &= with_vectors
-            return cls.from_fields(fields, read_vectors)
+            fields = json.loads(text)
+            return cls.from_fields(fields, read_vectors if with_vectors else None)
         except OSError as error:
             raise UserError(
                 f"{path}: cannot be read ({error.strerror or error})"
@@ -208,20 +207,21 @@ class Vocabulary:
 
     @classmethod
     def from_fields(
-        cls, fields: object, read_vectors: Callable[[], np.ndarray]
+        cls, fields: object, read_vectors: Callable[[], np.ndarray] | None
     ) -> Self:
         """Reverses `to_fields`.
 
         Args:
             fields: what `to_fields` gave.
-            read_vectors: called for the vectors where there are any.
+            read_vectors: called for the vectors where there are any; `None` leaves
+                them out.
 
         Raises:
             ValueError: these are no such fields, or the vectors do not fit them.
         """
         fields = dict(_checked(fields))
         vectors = None
-        if fields.pop("pretrained"):
+        if fields.pop("pretrained") and read_vectors:
             vectors = read_vectors()
             rows = len(vectors) if vectors.ndim == 2 else None
             if vectors.dtype != np.float16 or rows != len(fields["words"]):

@@ -20,7 +20,7 @@ from qanet.console import progress_bar
 from qanet.datasets.batches import Maker
 from qanet.datasets.plans import PlannedBatch
 from qanet.files import write_csv
-from qanet.run import RunDirectory
+from qanet.run_directory import RunDirectory
 from qanet.training.checkpoint import Progress, restore_checkpoint, save_checkpoint
 from qanet.training.curves import Curves
 from qanet.training.distribution import Distribution

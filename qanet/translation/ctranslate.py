@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from qanet.errors import UserError, needing
+from qanet.errors import UserError, needing, reading
 from qanet.files import digest_of
 
 BEAMS = 5
@@ -153,9 +153,9 @@ def _subwords(directory: Path, multilingual: bool) -> list[Path]:
 def _processor(sentencepiece, path: Path):
     processor = sentencepiece.SentencePieceProcessor()
     try:
-        processor.LoadFromSerializedProto(path.read_bytes())
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+        with reading(path):
+            serialized = path.read_bytes()
+        processor.LoadFromSerializedProto(serialized)
     except RuntimeError:
         raise UserError(
             f"{path}: damaged; copy it from the original model again"

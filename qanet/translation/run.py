@@ -6,7 +6,7 @@ Importing this imports no Keras, so that mistakes are told before it is waited f
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qanet.run import RunDirectory
+from qanet.run_directory import RunDirectory
 from qanet.translation.config import ModelConfig, TranslationConfig
 from qanet.translation.subwords import Subwords
 

@@ -4,7 +4,7 @@ import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from qanet.errors import UserError, needing
+from qanet.errors import UserError, needing, reading
 from qanet.files import write_file
 
 PADDING, UNKNOWN, BEGIN, END = range(4)
@@ -56,9 +56,9 @@ class Subwords:
     def load(cls, path: Path) -> "Subwords":
         """Reads what `save` wrote; raises `UserError` where it cannot."""
         try:
-            return cls(path.read_bytes())
-        except OSError as error:
-            raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+            with reading(path):
+                serialized = path.read_bytes()
+            return cls(serialized)
         except ValueError as error:
             raise UserError(f"{path}: damaged ({error})") from None
 

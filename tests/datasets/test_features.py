@@ -73,7 +73,7 @@ def test_tokens_and_spans_agree_with_the_text(texts):
         begin, end = features.question_splits[i : i + 2]
         words = [features.words[n] for n in features.question_words[begin:end]]
         assert words == tokenize(example.question)
-        assert features.context_length(i) == features.context_lengths[i] == len(spans)
+        assert features.context_lengths[i] == len(spans)
         assert features.question_lengths[i] == len(words)
 
 

@@ -18,7 +18,8 @@ from uvicorn.server import ServerState
 
 from qanet.serving.batching import Batcher
 from qanet.serving.connections import Connection, make_server
-from qanet.serving.limits import Gate, Limits
+from qanet.serving.gate import Gate
+from qanet.serving.limits import Limits
 
 ASKED = json.dumps({"questions": ["Who?"], "passages": ["Anna Kov in Rome."]})
 HEAD = (

@@ -9,7 +9,8 @@ from qanet.datasets.plans import READING_PAIRS
 from qanet.models.limits import ReadingLimits
 from qanet.models.registry import MODELS
 from qanet.serving.connections import Connection, make_server
-from qanet.serving.limits import PART, Limits
+from qanet.serving.gate import PART
+from qanet.serving.limits import Limits
 from qanet.serving.served import WAIT
 
 ROOT = Path(__file__).parents[2]
