@@ -32,15 +32,12 @@ precision. The LSTMs are those of our recurrent readers, see
 """
 
 import argparse
-import contextlib
 import gc
 import itertools
 import json
 import os
 import platform
-import statistics
 import sys
-import time
 import traceback
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -50,23 +47,29 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import keras
 import numpy as np
-from keras import ops
 from recurrent import recurrent
-from timing import SIZES, matrix_rate, random_batch
+from timing import (
+    GROUPS,
+    SIZES,
+    Steps,
+    first_seconds,
+    matrix_rate,
+    passes,
+    random_batch,
+    step_seconds,
+)
 
 from qanet.config import Config, load_preset
 from qanet.datasets.plans import PlannedBatch
 from qanet.files import write_text
 from qanet.layers.encoder import EncoderStack
 from qanet.memory import keep_blocks
-from qanet.models.half_precision import around_products, is_half_on_processor
 from qanet.models.qanet import build_qanet
 from qanet.models.registry import forward_flops
 from qanet.run import POLICIES, precision
 from qanet.training.distribution import make_distribution
 from qanet.training.trainer import reading_learner
 
-GROUPS = 5
 # Title, width and format; a negative width aligns to the left.
 COLUMNS = {
     "model": ("model", -12, ""),
@@ -98,71 +101,6 @@ class RandomBatches:
     def targets(self, batch: PlannedBatch) -> dict[str, np.ndarray]:
         """The targets of the batch."""
         return self._targets
-
-
-# Takes so many steps in turn and yields a result of each that is not waited for.
-Steps = Callable[[int], Iterator]
-
-
-def passes(model: keras.Model, inputs: dict[str, np.ndarray]) -> Steps:
-    """Passes of the model as `qanet.models.prediction` compiles it, not waited for."""
-    if keras.backend.backend() == "jax":
-        import jax
-
-        call = jax.jit(partial(model.stateless_call, training=False))
-
-        def steps(count):
-            groups = model.trainable_variables, model.non_trainable_variables
-            state = [[variable.value for variable in group] for group in groups]
-            for _ in range(count):
-                yield call(*state, inputs)[0]
-    else:
-        import tensorflow as tf
-
-        call = partial(model, training=False)
-        if is_half_on_processor(model):
-            call = tf.function(around_products(call))
-        else:
-            call = tf.function(call, jit_compile=True)
-
-        def steps(count):
-            for _ in range(count):
-                yield call(inputs)
-
-    return steps
-
-
-def wait(result) -> None:
-    """Waits until the device has computed a result."""
-    keras.tree.map_structure(ops.convert_to_numpy, result)
-
-
-def first_seconds(steps: Steps) -> float:
-    """Seconds of the first step, compilation included."""
-    begin = time.perf_counter()
-    with contextlib.closing(steps(1)) as results:
-        wait(next(results))
-        return time.perf_counter() - begin
-
-
-def step_seconds(steps: Steps, seconds: float) -> float:
-    """Median seconds of a step, in groups that come to `seconds` together."""
-    with contextlib.closing(steps(2)) as results:
-        wait(next(results))
-        begin = time.perf_counter()
-        wait(next(results))
-        guess = time.perf_counter() - begin
-    count = max(1, round(seconds / GROUPS / guess))
-    durations = []
-    with contextlib.closing(steps(1 + GROUPS * count)) as results:
-        wait(next(results))
-        for _ in range(GROUPS):
-            begin = time.perf_counter()
-            for newest in itertools.islice(results, count):
-                result = newest
-            wait(result)
-            durations.append((time.perf_counter() - begin) / count)
-    return statistics.median(durations)
 
 
 class Device:
@@ -201,7 +139,7 @@ class Device:
         """GFLOP/s of a large matrix product in a precision."""
         if self.is_accelerator:
             return matrix_rate(8192, kind, seconds, queued=8)
-        return matrix_rate(1024, kind, seconds)
+        return matrix_rate(1024, kind, seconds, queued=1)
 
 
 class Benchmark:

@@ -1,17 +1,88 @@
-"""What the benchmarks of the model's speed have in common."""
+"""What `accelerator.py` times: passes, steps and products of matrices."""
 
+import contextlib
+import itertools
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import keras
 import numpy as np
+from keras import ops
 
+from qanet.models.half_precision import around_products, is_half_on_processor
 from qanet.models.words import EmbeddingSizes
 
 SIZES = EmbeddingSizes(
     rows=20_000, width=300, characters=200, characters_per_word=16, pretrained=True
 )
+# Whose median is the figure.
+GROUPS = 5
+
+# Takes so many steps in turn and yields a result of each that is not waited for.
+Steps = Callable[[int], Iterator]
+
+
+def passes(model: keras.Model, inputs: dict[str, np.ndarray]) -> Steps:
+    """Passes of the model as `qanet.models.prediction` compiles it, not waited for."""
+    if keras.backend.backend() == "jax":
+        import jax
+
+        call = jax.jit(partial(model.stateless_call, training=False))
+
+        def steps(count):
+            groups = model.trainable_variables, model.non_trainable_variables
+            state = [[variable.value for variable in group] for group in groups]
+            for _ in range(count):
+                yield call(*state, inputs)[0]
+    else:
+        import tensorflow as tf
+
+        call = partial(model, training=False)
+        if is_half_on_processor(model):
+            call = tf.function(around_products(call))
+        else:
+            call = tf.function(call, jit_compile=True)
+
+        def steps(count):
+            for _ in range(count):
+                yield call(inputs)
+
+    return steps
+
+
+def wait(result) -> None:
+    """Waits until the device has computed a result."""
+    keras.tree.map_structure(ops.convert_to_numpy, result)
+
+
+def first_seconds(steps: Steps) -> float:
+    """Seconds of the first step, compilation included."""
+    begin = time.perf_counter()
+    with contextlib.closing(steps(1)) as results:
+        wait(next(results))
+        return time.perf_counter() - begin
+
+
+def step_seconds(steps: Steps, seconds: float) -> float:
+    """Median seconds of a step, in groups that come to `seconds` together."""
+    with contextlib.closing(steps(2)) as results:
+        wait(next(results))
+        begin = time.perf_counter()
+        wait(next(results))
+        guess = time.perf_counter() - begin
+    count = max(1, round(seconds / GROUPS / guess))
+    durations = []
+    with contextlib.closing(steps(1 + GROUPS * count)) as results:
+        wait(next(results))
+        for _ in range(GROUPS):
+            begin = time.perf_counter()
+            for newest in itertools.islice(results, count):
+                result = newest
+            wait(result)
+            durations.append((time.perf_counter() - begin) / count)
+    return statistics.median(durations)
 
 
 def median_seconds(call: Callable[[], object], least_seconds: float) -> float:
@@ -26,9 +97,7 @@ def median_seconds(call: Callable[[], object], least_seconds: float) -> float:
     return statistics.median(durations)
 
 
-def matrix_rate(
-    size: int, dtype: str = "float32", least_seconds: float = 1.0, queued: int = 1
-) -> float:
+def matrix_rate(size: int, dtype: str, least_seconds: float, queued: int) -> float:
     """GFLOP/s of a product of square matrices, as the backend computes it by default.
 
     Args:

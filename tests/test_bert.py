@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import pytest
 from made_models import PIECE_SIZES
+from tiny_runs import eagerly
 
 from qanet import cli
 from qanet.config import load_preset
@@ -46,7 +47,8 @@ def config(tiny_files):
 def run(config, tmp_path_factory):
     """A finished run."""
     run = Run(tmp_path_factory.mktemp("runs") / "bert")
-    train_run(config, run)
+    with eagerly():
+        train_run(config, run)
     return run
 
 

@@ -19,6 +19,11 @@ TRAINING = (
     "progress",
     "trainer",
 )
+ORIGINAL = (
+    "a_public_reader_keeps_its_head[checkpoint]",
+    "original_checkpoints_are_read_alike",
+    "pretraining_goes_on_with_its_heads[checkpoint]",
+)
 KILLED = "test_run_killed_with_signal_9_resumes_bit_for_bit"
 
 
@@ -45,9 +50,18 @@ def test_layers_models_and_training_pass_on_jax():
             "-k",
             "not test_round_trip and not made_again and not parameter_count and "
             "not question_share and not dropout_between and not each_rate_reaches "
+            # How files are damaged, too.
+            "and not cut_off and not flipped_bits and not fit_is_named "
+            # What is left learns one recurrent model and repeats one by its seed.
+            "and not toy_language and not follow_from_the_seed "
+            "and (not learned_by_heart or bidaf) "
             "or keeps_the_noise",
-            # Starts processes, on TensorFlow.
+            # Start processes, or need files, of TensorFlow.
             f"--deselect=tests/training/test_trainer.py::{KILLED}",
+            *(
+                f"--deselect=tests/models/test_pretrained.py::test_{name}"
+                for name in ORIGINAL
+            ),
         ],
         cwd=ROOT,
         env=os.environ | environment,

@@ -149,6 +149,13 @@ def copy(export, tmp_path):
     return shutil.copytree(export, tmp_path / "copy")
 
 
+def test_files_that_do_not_belong_together(copy):
+    table = np.load(copy / "word_table.npy")
+    np.save(copy / "word_table.npy", table[:, :-1])
+    with pytest.raises(UserError, match=r"\.onnx: (cannot compute|is not the network)"):
+        Reader.load(copy).answer(QUESTION, CONTEXT)
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [

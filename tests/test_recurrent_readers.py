@@ -72,6 +72,8 @@ def test_it_answers_with_words_of_the_context(answers):
             assert context[answer.start : answer.end] == answer.text
 
 
+# One for all: it is the loop that goes on.
+@pytest.mark.parametrize("config", ["bidaf"], indirect=True)
 def test_a_training_that_was_stopped_goes_on_bit_for_bit(
     run, config, tmp_path, uncompiled, stopped_at_its_second_measurement
 ):

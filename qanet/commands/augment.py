@@ -109,11 +109,7 @@ def _run(options: argparse.Namespace) -> None:
     from qanet.datasets.squad import spread, write_squad
     from qanet.files import write_text
 
-    check_file(options.output, others=[options.input])
-    # FILE of FILE.json; another ending is a part of the name.
-    name = options.output.name.removesuffix(".json")
-    report = options.output.with_name(f"{name}.report.md")
-    check_file(report)
+    report, cache = _places(options)
     if options.beam_options and not options.runner:
         raise UserError(
             f"{options.beam_options[0]}: options of Apache Beam go with --runner"
@@ -123,8 +119,6 @@ def _run(options: argparse.Namespace) -> None:
             "--cache does not go with --runner, whose workers may be on many machines; "
             "give one of them"
         )
-    cache = options.cache or report.with_name(f"{name}.translations.sqlite")
-    check_file(cache, "--cache", [options.input, options.output, report])
     originals = passages(load_examples(options.input, "train").examples)
     if options.contexts:
         originals = spread(originals, options.contexts)
@@ -156,6 +150,18 @@ def _run(options: argparse.Namespace) -> None:
     write_squad(options.output, result.examples)
     say("\n".join(summary(result)))
     say(f"written to {options.output}, with samples in {report}")
+
+
+def _places(options: argparse.Namespace) -> tuple[Path, Path]:
+    """Where the report is written, and where translations are kept."""
+    check_file(options.output, others=[options.input])
+    # FILE of FILE.json; another ending is a part of the name.
+    name = options.output.name.removesuffix(".json")
+    report = options.output.with_name(f"{name}.report.md")
+    check_file(report)
+    cache = options.cache or report.with_name(f"{name}.translations.sqlite")
+    check_file(cache, "--cache", [options.input, options.output, report])
+    return report, cache
 
 
 def _augment_here(originals, forward: str, backward: str, settings, cache: Path):

@@ -73,24 +73,29 @@ def _run(options: argparse.Namespace) -> None:
     check_directory(options.output)
     check_reader(options.model)
 
-    from qanet.checksums import write_checksums
-    from qanet.export.card import CARD_FILE, model_card, read_facts
-    from qanet.export.paths import without_paths
-    from qanet.files import write_text
-    from qanet.models.registry import MODELS, contextual_of
+    from qanet.export.card import model_card, read_facts
     from qanet.run import Run
 
     run = Run(options.model)
     card = model_card(run, read_facts(options.card))
-    settings = run.load_config().model
-    name = settings.name
-    if options.format == "saved_model" and MODELS[name].text != "words":
+    _check(options, run.load_config().model)
+    trained = _load(run)
+    _write(options, trained, card)
+    size = sum(f.stat().st_size for f in options.output.rglob("*") if f.is_file())
+    say(f"written to {options.output}, {size / 2**20:.1f} MiB")
+
+
+def _check(options: argparse.Namespace, settings) -> None:
+    """Refuses what this reader cannot be written as."""
+    from qanet.models.registry import MODELS, contextual_of
+
+    reads_words = MODELS[settings.name].text == "words"
+    if options.format == "saved_model" and not reads_words:
         raise UserError(
-            f"--format saved_model: {name} reads word pieces, which TensorFlow cannot "
-            "make of strings; give --format onnx or litert"
+            f"--format saved_model: {settings.name} reads word pieces, which "
+            "TensorFlow cannot make of strings; give --format onnx or litert"
         )
-    of_words = options.format == "onnx" and MODELS[name].text == "words"
-    if options.word_bits != 16 and not of_words:
+    if options.word_bits != 16 and not (options.format == "onnx" and reads_words):
         raise UserError(
             f"--word-bits {options.word_bits}: is for --format onnx of readers of "
             "words; leave it out"
@@ -100,6 +105,12 @@ def _run(options: argparse.Namespace) -> None:
             f"--model {options.model}: reads the vectors of a language model "
             "(model.contextual), which no export holds"
         )
+
+
+def _load(run):
+    """The reader as it is written: in float32, made as on a machine without a GPU."""
+    from qanet.export.paths import without_paths
+
     load_keras()
 
     import keras
@@ -117,10 +128,19 @@ def _run(options: argparse.Namespace) -> None:
         tf.config.set_visible_devices([], "GPU")
     # Whatever it was trained in: the runtimes of devices have no bfloat16.
     trained = run.load(precision="float32")
-    trained = replace(trained, config=without_paths(trained.config))
+    return replace(trained, config=without_paths(trained.config))
+
+
+def _write(options: argparse.Namespace, trained, card: str) -> None:
+    """Whole or not at all: made beside its place, then renamed."""
+    import tensorflow as tf
+
+    from qanet.checksums import write_checksums
+    from qanet.export.card import CARD_FILE
+    from qanet.files import write_text
+
     try:
         options.output.parent.mkdir(parents=True, exist_ok=True)
-        # Whole or not at all: made beside its place, then renamed.
         with tempfile.TemporaryDirectory(dir=options.output.parent) as temporary:
             made = Path(temporary) / "export"
             made.mkdir()
@@ -134,8 +154,6 @@ def _run(options: argparse.Namespace) -> None:
         raise UserError(
             f"--output {options.output}: cannot be written: {reason}"
         ) from error
-    size = sum(f.stat().st_size for f in options.output.rglob("*") if f.is_file())
-    say(f"written to {options.output}, {size / 2**20:.1f} MiB")
 
 
 @contextlib.contextmanager

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from qanet import cli
+from qanet.augmentation import augment as augment_module
+from qanet.augmentation.paraphrase import Settings
 from qanet.datasets.squad import read_squad
 
 
@@ -77,6 +79,20 @@ def test_augment_goes_on_where_it_was_stopped(translators, augmenting, capsys):
     assert len(asked) == len(set(asked)) > 10
     cli.main([*augmenting, "--threshold", "0.5", "--seed", "7"])
     assert translators["please"].asked == asked
+
+
+def test_options_tell_how_paraphrases_are_made(augmenting, translators, monkeypatch):
+    used = []
+    augment = augment_module.augment
+
+    def noting(passages, forward, backward, settings, **options):
+        used.append(settings)
+        return augment(passages, forward, backward, settings, **options)
+
+    monkeypatch.setattr(augment_module, "augment", noting)
+    options = "--candidates 3 --seed 7 --matching bigrams --threshold 0.5"
+    cli.main([*augmenting, *options.split()])
+    assert used == [Settings(3, 7, "bigrams", 0.5)]
 
 
 def test_outputs_that_differ_in_their_endings_have_reports_of_their_own(

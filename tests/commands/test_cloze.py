@@ -17,6 +17,8 @@ def test_a_data_set_of_cloze_questions(tmp_path, capsys):
     again = tmp_path / "again.json"
     cli.main([*arguments, str(again)])
     assert again.read_bytes() == output.read_bytes()
+    cli.main([*arguments, str(again), "--seed", "7"])
+    assert again.read_bytes() != output.read_bytes()
 
 
 def test_sources_by_what_they_are(tmp_path, capsys):

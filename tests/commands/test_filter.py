@@ -45,10 +45,26 @@ def test_what_the_reader_answers_rightly_is_kept(
     )
 
 
+def test_half_of_an_answer_is_enough_by_default(
+    loaded, tiny_files, tmp_path, monkeypatch
+):
+    least = []
+
+    def answered(reader, examples, least_f1):
+        least.append(least_f1)
+        return examples
+
+    monkeypatch.setattr("qanet.augmentation.filtering.answered", answered)
+    arguments = ["filter", "--model", "run", "--input", str(tiny_files.dev)]
+    cli.main([*arguments, "--output", str(tmp_path / "kept.json")])
+    assert least == [0.5]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--least-f1", "0"], "--least-f1 0: must be above 0"),
+        (["--least-f1", "1.5"], "--least-f1 1.5: must be above 0 and at most 1"),
         (["--least-f1", "nan"], "--least-f1 nan: must be above 0"),
         (["--input", "missing.json"], "missing.json: cannot be read"),
         (["--output", "{dev}"], "is given for something else"),

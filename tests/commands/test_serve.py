@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from qanet import cli
+from qanet import cli, shipped
 from qanet.commands import serve
 from qanet.errors import UserError
 
@@ -270,6 +270,41 @@ def test_a_link_is_followed_anew_and_the_digest_tells(
     first, second, third = digests
     assert first == third != second
     assert re.fullmatch("[0-9a-f]{64}", first)
+
+
+def test_an_export_is_read_by_several_workers(monkeypatch):
+    told = []
+    monkeypatch.setattr("qanet.memory.return_large_blocks", lambda: told.append(1))
+    assert serve._load(shipped.SHIPPED, 3).workers == 3
+    assert told
+
+
+def test_options_reach_the_readers(monkeypatch, refused):
+    made = []
+
+    class Readers:
+        def __init__(self, loaders, batch_size):
+            made.append((loaders, batch_size))
+
+        def load(self):
+            raise UserError("enough")
+
+    monkeypatch.setattr("qanet.serving.readers.Readers", Readers)
+    arguments = ["serve", "--port", "0", "--batch-size", "5", "--workers", "3"]
+    assert "enough" in refused(cli.main, *arguments)
+    ((loaders, batch_size),) = made
+    (loader,) = loaders.values()
+    assert (loader.args[-1], batch_size) == (3, 5)
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="no IPv6")
+def test_an_address_of_ipv6_is_listened_on():
+    try:
+        bound = serve._listening("::1", 0)
+    except UserError:
+        pytest.skip("no IPv6 on this machine")
+    with bound:
+        assert bound.family == socket.AF_INET6
 
 
 def test_a_run_without_keras_is_told_in_one_line_at_a_reload_too(trained, monkeypatch):

@@ -11,6 +11,7 @@ import pytest
 from qanet import cli, shipped
 from qanet.commands import train as command
 from qanet.config import load_preset
+from qanet.models.bert import BERTConfig
 from qanet.run import Run
 
 
@@ -114,6 +115,7 @@ def test_start_from_a_run_that_fits(tiny_arguments, trained, tmp_path, monkeypat
     own = [p for pair in pairs if "vocabulary." not in pair[1] for p in pair]
     changes = (
         *("model.dropout=0.3", "model.word_dropout=0", "model.survival=0.5"),
+        "model.character_dropout=0.2",
         f"training.start_from={trained.directory}",
     )
     sets = [part for change in changes for part in ("--set", change)]
@@ -273,6 +275,26 @@ def test_resume_where_the_preset_has_no_run(refused, started):
     assert "runs/qanet: there is no run of this preset to resume" in line
 
 
+def test_a_fine_tuned_bert_may_have_begun_with_public_weights():
+    changes = {"pretrained": "public", "dropout": 0.3, "attention_dropout": 0.2}
+    one, other = BERTConfig(), BERTConfig().model_copy(update=changes)
+    assert command._layers(one) == command._layers(other)
+    more = one.model_copy(update={"blocks": one.blocks + 1})
+    assert command._layers(one) != command._layers(more)
+
+
+def test_several_machines_need_a_directory_that_all_see(
+    refused, tiny_arguments, monkeypatch, tmp_path
+):
+    monkeypatch.chdir(tmp_path)
+    task = {"type": "worker", "index": 0}
+    cluster = {"cluster": {"worker": ["localhost:1", "localhost:2"]}, "task": task}
+    monkeypatch.setenv("TF_CONFIG", json.dumps(cluster))
+    strategy = "distribution.strategy=multi_worker"
+    line = refused(cli.train, *tiny_arguments, "--set", strategy)
+    assert f"{strategy}: give --output" in line
+
+
 def test_resume_without_a_run(refused, tmp_path):
     line = refused(cli.train, "--resume", "--output", tmp_path / "nowhere")
     assert "not a run directory" in line
@@ -286,6 +308,7 @@ def test_resume_without_a_run(refused, tmp_path):
         ("--train", "x.json"),
         ("--dev", "x.json"),
         ("--vectors", "x.txt"),
+        ("--packed", "x.npz"),
     ],
 )
 def test_resume_with_other_settings(refused, trained, option):

@@ -146,15 +146,20 @@ def test_a_word_has_its_own_probability_where_answers_are_words(
     np.testing.assert_allclose(found["score"][0], expected, rtol=1e-4)
 
 
-def test_no_answer_is_said_in_a_process_of_its_own(
-    doubting_model, doubting_reader, tmp_path, served
-):
-    directory = tmp_path / "1"
-    saved_model.export_saved_model(doubting_model, directory)
+def test_no_answer_is_said(doubting_model, doubting_reader, tmp_path):
+    saved_model.export_saved_model(doubting_model, tmp_path / "1")
+    read = tf.saved_model.load(tmp_path / "1").signatures["serving_default"]
     pairs = [(context, QUESTION) for context in CONTEXTS]
-    columns = [list(column) for column in zip(*pairs, strict=True)]
+    texts, questions = (tf.constant(column) for column in zip(*pairs, strict=True))
 
-    one, several = served(directory, [(*columns, top_k) for top_k in (1, 3)])
+    def asked(top_k):
+        found = read(context=texts, question=questions, top_k=tf.constant(top_k))
+        found = {name: value.numpy() for name, value in found.items()}
+        answers = [[text.decode() for text in row] for row in found.pop("answer")]
+        rest = {name: value.tolist() for name, value in found.items()}
+        return rest | {"answer": answers}
+
+    one, several = asked(1), asked(3)
 
     expected = from_reader(doubting_reader, pairs, 1)
     # Of those that have words, some have an answer and some do not.
@@ -185,6 +190,7 @@ def test_tensors_give_the_logits(signatures, trained_model):
     [
         (["a", "b"], ["who?"], 1, "one context a question"),
         (["a"], ["who?"], 0, "top_k must be at least 1"),
+        (["a"], ["who?"], 1001, "top_k must be at most 1000"),
         (["a"], ["q " * 1001], 1, "a question has more than 1000 words and signs"),
     ],
 )

@@ -49,17 +49,6 @@ def characters_of(sentences, length):
     return characters
 
 
-def test_padding_changes_nothing(compiled):
-    model = compiled(build_bilm(small_config()))
-    found = ops.convert_to_numpy(model(characters_of(SENTENCES, 9)))
-    assert found.shape == (3, 9, 3, 8)
-    for vectors, sentence in zip(found, SENTENCES, strict=True):
-        count = len(sentence)
-        alone = ops.convert_to_numpy(model(characters_of([sentence], count)))[0]
-        np.testing.assert_allclose(vectors[:count], alone, atol=1e-6)
-        assert not vectors[count:].any()
-
-
 def test_each_direction_has_read_its_side_alone(compiled):
     model = compiled(build_bilm(small_config()))
     (sentence, *_) = SENTENCES

@@ -156,12 +156,11 @@ def test_padding_leaks_nowhere(model, examples, randomise, compiled):
     model = compiled(model)
     longer = logits(model, batch(examples, 11, 8))
 
-    for i in (0, 2):  # example 1 fills the mixed batch
-        example = examples[i]
-        n, m = length_of(example, "context"), length_of(example, "question")
-        alone = logits(model, batch([example], n, m))[:, 0]
-        np.testing.assert_allclose(mixed[:, i, :n], alone, atol=1e-5)
-        np.testing.assert_allclose(longer[:, i, :n], alone, atol=1e-5)
+    np.testing.assert_allclose(longer[:, :, :6], mixed, atol=1e-5)
+    # Its context is one token; example 1 fills the mixed batch.
+    n, m = length_of(examples[2], "context"), length_of(examples[2], "question")
+    alone = logits(model, batch([examples[2]], n, m))[:, 0]
+    np.testing.assert_allclose(mixed[:, 2, :n], alone, atol=1e-5)
     for output, n in ((mixed, 6), (longer, 11)):
         lengths = np.array([length_of(example, "context") for example in examples])
         padding = np.arange(n) >= lengths[:, None]
@@ -227,15 +226,10 @@ def test_an_empty_example_gives_finite_logits(model, examples):
     assert np.all(np.isfinite(logits(model, inputs)))
 
 
-def test_no_answer_is_float32_in_mixed_bfloat16(settings, sizes, mixed_bfloat16):
-    model = build_model(settings(), sizes, no_answer=True)
-    assert {tensor.dtype for tensor in model.output.values()} == {"float32"}
-
-
 def test_mixed_bfloat16_gives_float32_logits(
     settings, sizes, model, mixed_bfloat16, examples, randomise, compiled
 ):
-    rough = build_model(settings(), sizes)
+    rough = build_model(settings(), sizes, no_answer=True)
     assert {tensor.dtype for tensor in rough.output.values()} == {"float32"}
     weights = randomise(rough, bound=0.3)
     keras.config.set_dtype_policy("float32")
@@ -247,6 +241,7 @@ def test_mixed_bfloat16_gives_float32_logits(
     found, expected = logits(compiled(rough), inputs), logits(model, inputs)
 
     assert found.dtype == "float32"
+    found = found[:, :, 1:]
     np.testing.assert_allclose(found[:, real], expected[:, real], atol=0.1)
     assert np.any(found != expected)
 

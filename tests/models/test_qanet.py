@@ -1,7 +1,5 @@
 """Tests of qanet.models.qanet."""
 
-from functools import partial
-
 import keras
 import numpy as np
 import pytest
@@ -221,37 +219,6 @@ def test_training_without_any_rate_is_inference(examples):
     np.testing.assert_array_equal(
         logits(model, inputs, training=True), logits(model, inputs)
     )
-
-
-@pytest.mark.parametrize(
-    "rate",
-    [{"word_dropout": 0.5}, {"character_dropout": 0.5}, {"dropout": 0.5}],
-    ids=str,
-)
-def test_each_dropout_rate_acts_in_training_alone(rate, examples):
-    model = build_qanet(tiny(**QUIET | rate), SIZES)
-    inputs = batch(examples)
-
-    first, second = (logits(model, inputs, training=True) for _ in range(2))
-
-    assert np.any(first != second)
-    np.testing.assert_array_equal(logits(model, inputs), logits(model, inputs))
-
-
-def test_mixed_bfloat16_gives_float32_logits(
-    mixed_bfloat16, examples, randomise, reference, compiled
-):
-    qanet = build_qanet(SHALLOW, SIZES)
-    weights = randomise(qanet, bound=0.4)
-    inputs = batch(examples)
-
-    output = logits(compiled(qanet), inputs)
-
-    assert output.dtype == "float32"
-    trained = logits(compiled(partial(qanet, training=True)), inputs)
-    assert np.all(np.isfinite(trained))
-    expected = numpy_qanet(reference, weights, SHALLOW, examples[1])
-    np.testing.assert_allclose(output[:, 1], expected, atol=0.1)
 
 
 @pytest.mark.skipif(keras.backend.backend() != "jax", reason="reads JAX' programs")

@@ -39,7 +39,7 @@ def page(browser, address):
 
 
 def wait(page, condition):
-    return WebDriverWait(page, 60).until(lambda page: condition())
+    return WebDriverWait(page, 60, poll_frequency=0.02).until(lambda page: condition())
 
 
 def by_id(page, name):

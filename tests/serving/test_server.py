@@ -123,7 +123,7 @@ def test_a_request_names_its_reader(
     trained_model, trained_reader, doubting_model, doubting_reader
 ):
     both = {
-        "sure": Loaded(trained_reader, trained_model),
+        "sure": Loaded(trained_reader, trained_model, digest="d"),
         "doubting": Loaded(doubting_reader, doubting_model),
     }
     asked = ASKED | {"top_k": 50}
@@ -132,6 +132,7 @@ def test_a_request_names_its_reader(
         listed = client.get("/v1/models").json()["models"]
         assert [one.pop("model") for one in listed] == ["sure", "doubting"]
         assert [one["no_answer"] for one in listed] == [False, True]
+        assert [one["digest"] for one in listed] == ["d", ""]
         assert client.get("/v1/model").json() == listed[0]
         for name, doubts in (({}, False), ("sure", False), ("doubting", True)):
             named = {"model": name} if name else {}

@@ -189,6 +189,23 @@ def test_a_backend_that_nothing_here_trains_on(config, monkeypatch):
 
 
 @pytest.mark.skipif(not ON_JAX, reason="is for JAX")
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="is TensorFlow's")
+def test_each_core_is_a_device(monkeypatch):
+    import tensorflow as tf
+
+    from qanet.training import on_tensorflow
+
+    made = []
+    monkeypatch.setattr(on_tensorflow, "own_cores", lambda: 5)
+    config = tf.config
+    monkeypatch.setattr(config, "get_logical_device_configuration", lambda device: None)
+    monkeypatch.setattr(
+        config, "set_logical_device_configuration", lambda device, own: made.append(own)
+    )
+    on_tensorflow.distribute("cores")
+    assert [len(devices) for devices in made] == [5]
+
+
 @pytest.mark.parametrize("strategy", ["cores", "multi_worker", "tpu"])
 def test_strategies_of_tensorflow_alone(config, strategy):
     config = changed(config, "distribution", strategy=strategy)

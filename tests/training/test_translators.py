@@ -155,12 +155,16 @@ def test_many_sentences_of_all_lengths_are_translated(pairs, learned, monkeypatc
     assert all(found[:15])
 
 
-def test_the_baseline_learns_it_too_and_backwards(pairs, tmp_path):
+def test_the_baseline_learns_it_too_and_backwards(pairs, tmp_path, monkeypatch):
     run = TranslationRun(tmp_path / "run")
     config = configured(pairs, "model.name=recurrent", reverse=True)
-    assert train_translator(config, run)["bleu_greedy"] > 80
-    assert NeuralTranslator(run.directory).translate(["rouge un deux"], 1) == [
-        ["one two red"]
+    # Measuring BLEU takes as long as the training.
+    monkeypatch.setattr(translators, "bleu", lambda *_: 0.0)
+    train_translator(config, run)
+    translator = NeuralTranslator(run.directory, beams=1)
+    assert translator.translate(["rouge un deux", "quatre bleu six cinq"], 1) == [
+        ["one two red"],
+        ["blue six five four"],
     ]
 
 
