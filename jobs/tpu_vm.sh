@@ -59,13 +59,13 @@ if grep -qxF "$BUCKET/runs/qanet/config.json" <<<"$saved"; then
 fi
 
 save() {
-  # Without files that are half written. The configuration last: where it is, all that
-  # a resumed training needs has to be there.
+  # Without files that are half written. The configuration last, and only where it was
+  # there before the rest was copied: where it is, a training can be resumed.
+  local begun=
+  [ ! -f runs/qanet/config.json ] || begun=1
   gcloud storage rsync --recursive --exclude '.*\.tmp$|^config\.json$' "$@" \
     runs/qanet "$BUCKET/runs/qanet" || return 1
-  if [ -f runs/qanet/config.json ]; then
-    gcloud storage cp runs/qanet/config.json "$BUCKET/runs/qanet/"
-  fi
+  [ -z "$begun" ] || gcloud storage cp runs/qanet/config.json "$BUCKET/runs/qanet/"
 }
 (while sleep 120; do save || true; done) >/dev/null 2>&1 &
 saving=$!

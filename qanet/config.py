@@ -19,7 +19,7 @@ from pydantic import (
 
 from qanet.errors import UserError
 from qanet.models.qanet import QANetConfig
-from qanet.models.registry import MODELS, contextual_of
+from qanet.models.registry import MODELS
 from qanet.settings import (
     Count,
     PlannedSteps,
@@ -291,13 +291,6 @@ class Config(Section):
                 f"data.no_answer: {self.model.name} gives a distribution over the "
                 "words of the context, beside which no answer would be as likely for "
                 "every question; leave it out"
-            )
-        several = self.distribution.strategy == "multi_worker"
-        if several and contextual_of(self.model):
-            raise ValueError(
-                "model.contextual: workers of distribution.strategy=multi_worker would "
-                "wait for each other where only some have the vectors in their cache; "
-                "train on one machine"
             )
         most = limits.together
         if most and data.context_limit + data.question_limit > most:

@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import errno
 import gzip
 import hashlib
 import io
@@ -202,7 +203,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
     """Reads all arrays of an `.npz` file; objects are never unpickled.
 
     Raises:
-        OSError: the file cannot be opened.
+        OSError: the file cannot be opened or read.
         DamagedFile: it is not a whole archive of plain arrays.
     """
     # Opened here because NumPy leaves the file of a damaged archive open.
@@ -216,6 +217,9 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
                 }
         # Nearly anything: the errors of zip, of zlib, of NumPy's header parser.
         except Exception as error:
+            # The file may be whole where a disk or a network refuses.
+            if getattr(error, "errno", None) in (errno.EIO, errno.ESTALE):
+                raise
             raise DamagedFile(f"{path}: damaged: {error}") from error
 
 

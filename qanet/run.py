@@ -73,8 +73,8 @@ class Run(RunDirectory):
 
     settings = Config
     unknown = (
-        "not a run directory (it has no config.json); give the directory that train.py "
-        "printed"
+        "not a run directory (it has no config.json); give the directory that the "
+        "training printed"
     )
 
     def __init__(self, directory: str | os.PathLike):

@@ -548,12 +548,3 @@ def test_a_long_value_is_not_shown_whole():
 @pytest.mark.parametrize("key", ["training", "model"])
 def test_a_key_of_several_lines(key):
     assert "a b" in refusal(f"{key}={{'a\\nb': 1}}".replace("'", '"'))
-
-
-def test_several_machines_do_not_share_frozen_vectors():
-    settings = {
-        "model": {"contextual": "encoder"},
-        "distribution": {"strategy": "multi_worker"},
-    }
-    with pytest.raises(ValueError, match=r"model\.contextual: workers of distribution"):
-        Config.model_validate(settings)

@@ -345,3 +345,16 @@ def test_an_array_that_ends_before_its_file_is_damaged(tmp_path):
     path.write_bytes(content.replace(b"(10000,)", b"(1000 ,)"))
     with pytest.raises(DamagedFile, match="longer than its array"):
         read_arrays(path)
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EINVAL])
+def test_what_a_disk_refuses_is_not_called_damaged(tmp_path, monkeypatch, number):
+    path = tmp_path / "a.npz"
+    np.savez(path, a=np.zeros(2))
+
+    def refuse(file):
+        raise OSError(number, "no")
+
+    monkeypatch.setattr("qanet.files.zipfile.ZipFile", refuse)
+    with pytest.raises(OSError if number == errno.EIO else DamagedFile):
+        read_arrays(path)

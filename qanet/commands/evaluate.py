@@ -32,7 +32,7 @@ def add_parser(commands, prog: str | None = None) -> None:
         type=Path,
         nargs="+",
         metavar="RUN_DIR",
-        help="directory that train.py made, or an ONNX export; the probabilities of "
+        help="directory of a training, or an ONNX export; the probabilities of "
         "several are averaged (default: the reader that is part of the package)",
     )
     source.add_argument(

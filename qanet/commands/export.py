@@ -38,7 +38,7 @@ def add_parser(commands) -> None:
         type=Path,
         required=True,
         metavar="RUN_DIR",
-        help="directory that train.py made",
+        help="directory of a training",
     )
     parser.add_argument(
         "--format",

@@ -113,6 +113,11 @@ def configured(options: argparse.Namespace, key: str, value: object):
     return load_preset(options.preset, [own, *options.set, *overrides])
 
 
+def set_keys(options: argparse.Namespace) -> list[str]:
+    """The keys of `--set`."""
+    return [item.partition("=")[0].strip() for item in options.set]
+
+
 def add_training(parser: argparse.ArgumentParser, settings: str) -> None:
     """The options of a training on text; `settings` are examples of what to set."""
     parser.add_argument(
@@ -217,7 +222,7 @@ def add_reader(parser: argparse.ArgumentParser) -> None:
         "--model",
         type=Path,
         metavar="RUN_DIR",
-        help="directory that train.py made, or an ONNX export (default: the reader "
+        help="directory of a training, or an ONNX export (default: the reader "
         "that is part of the package)",
     )
 
@@ -230,7 +235,7 @@ def add_readers(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         required=True,
         metavar="RUN_DIR",
-        help="directory that train.py made, or an ONNX export; several are averaged",
+        help="directory of a training, or an ONNX export; several are averaged",
     )
 
 

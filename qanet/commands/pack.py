@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from qanet.commands.options import CACHE, add_configuration, check_file, configured
+from qanet.commands.start_from import started
 from qanet.console import say
 from qanet.errors import UserError
 
@@ -15,8 +16,8 @@ def add_parser(commands) -> None:
         help="pack a data set and its vectors into one file",
         description="Packs all that a training reads of its data into one compressed "
         "file, for a machine without TensorFlow, network or much room: train there "
-        "with train.py --packed FILE. Keeps the vectors of the data's words only, "
-        f"unless vocabulary.extra_vectors is set. {CACHE}",
+        "with `python -m qanet train --packed FILE`. Keeps the vectors of the data's "
+        f"words only, unless vocabulary.extra_vectors is set. {CACHE}",
     )
     add_configuration(parser, "qanet")
     parser.add_argument(
@@ -29,7 +30,7 @@ def _run(options: argparse.Namespace) -> None:
     from qanet.datasets.training_data import save_packed
     from qanet.datasets.training_files import check_files, read_training_data
     from qanet.files import cache_directory
-    from qanet.models.registry import contextual_of
+    from qanet.models.registry import MODELS, contextual_of
     from qanet.run import Run
 
     config = configured(options, "vocabulary.extra_vectors", 0)
@@ -38,13 +39,16 @@ def _run(options: argparse.Namespace) -> None:
             "model.contextual: a packed data set has no texts, which it reads; leave "
             "it out"
         )
+    if config.training.start_from:
+        config = started(options, config)
     sets = (config.data.train, config.data.dev, *config.data.augmented.values())
     files = (*sets, *config.vocabulary.vectors, config.training.teacher)
     check_file(options.output, others=filter(None, files))
     check_files(config)
-    start = config.training.start_from
-    # The training will read with its vocabulary.
-    vocabulary = Run(start).load_vocabulary() if start else None
+    start, vocabulary = config.training.start_from, None
+    if start and MODELS[config.model.name].text == "pieces":
+        # A training that starts there splits texts as that run does.
+        vocabulary = Run(start).load_vocabulary()
     data = read_training_data(config, cache_directory(), vocabulary)
     save_packed(options.output, data)
     size = options.output.stat().st_size / 2**20

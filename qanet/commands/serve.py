@@ -38,7 +38,7 @@ def add_parser(commands) -> None:
         nargs="+",
         default=[],
         metavar="[NAME=]DIR",
-        help="directory that train.py made, or an ONNX export; of several readers a "
+        help="directory of a training, or an ONNX export; of several readers a "
         "request names one, by default the first; without NAME a reader is called as "
         "its directory (default: the reader that is part of the package)",
     )

@@ -10,26 +10,17 @@ from qanet.commands.options import (
     RUNS,
     add_configuration,
     check_directory,
-    check_reader,
     configured,
     printable,
+    set_keys,
 )
+from qanet.commands.start_from import started
 from qanet.config import preset_names
 from qanet.console import load_keras, log, say
 from qanet.errors import UserError
 from qanet.memory import keep_blocks
 
 SHOWN_QUESTIONS = 5
-# Settings of models that a training may change which starts from another run.
-FREE = {
-    "dropout",
-    "word_dropout",
-    "character_dropout",
-    "attention_dropout",
-    "survival",
-    "contextual_layers",
-    "pretrained",
-}
 
 
 def add_parser(commands, prog: str | None = None) -> None:
@@ -121,13 +112,21 @@ def _new_run(options: argparse.Namespace):
     from qanet.run import Run
 
     config = configured(options, "data.packed", options.packed)
-    if config.data.packed:
-        _check_packed(options, config)
+    if options.packed or config.data.packed:
+        _check_packed(options)
     if config.training.start_from:
-        config = _started(options, config)
+        config = started(options, config)
     is_first = True
     if config.distribution.strategy == "multi_worker":
+        from qanet.models.registry import contextual_of
         from qanet.training.cluster import is_first_worker
+
+        if contextual_of(config.model):
+            raise UserError(
+                "model.contextual: the workers of distribution.strategy=multi_worker "
+                "would wait for each other where only some have the vectors in their "
+                "cache; train on one machine"
+            )
 
         is_first = is_first_worker()
         if not options.output:
@@ -141,12 +140,7 @@ def _new_run(options: argparse.Namespace):
     return run, config
 
 
-def _set(options: argparse.Namespace) -> list[str]:
-    """The keys of `--set`."""
-    return [item.partition("=")[0].strip() for item in options.set]
-
-
-def _check_packed(options: argparse.Namespace, config) -> None:
+def _check_packed(options: argparse.Namespace) -> None:
     """Refuses to set what a packed data set has already: it would change nothing."""
     if options.train or options.dev or options.vectors:
         raise UserError(
@@ -155,54 +149,17 @@ def _check_packed(options: argparse.Namespace, config) -> None:
     brought = ("vocabulary", "data.train", "data.dev", "data.augmented")
     # Of vectors that are trained, which the file does not hold.
     free = "vocabulary.word_width"
-    for key in _set(options):
-        if key != free and any(f"{key}.".startswith(f"{name}.") for name in brought):
-            raise UserError(
-                f"--set {key}: {config.data.packed} is packed, which settles this; "
-                "pack it anew with this setting"
-            )
-
-
-def _started(options: argparse.Namespace, config):
-    """The configuration with the vocabulary of the run in `training.start_from`.
-
-    Raises:
-        UserError: there is no such run, or its weights are those of another model.
-    """
-    from qanet.models.registry import MODELS, contextual_of
-    from qanet.onnx_reader import is_export
-    from qanet.run import Run
-
-    start = Run(config.training.start_from)
-    where = f"training.start_from={start.directory}"
-    if is_export(start.directory):
-        raise UserError(f"{where}: is an export; give the run that it was made from")
-    check_reader(start.directory)
-    sections = {key.partition(".")[0] for key in _set(options)}
-    if options.vectors or "vocabulary" in sections:
-        raise UserError(
-            f"{where}: brings its vocabulary; leave out --vectors and vocabulary.*"
+    for key in set_keys(options):
+        # A key may be a part of one of these, or hold it.
+        settled = any(
+            f"{key}.".startswith(f"{name}.") or name.startswith(f"{key}.")
+            for name in brought
         )
-    if MODELS[config.model.name].load_pretrained and config.model.pretrained:
-        raise UserError(f"{where}: brings its weights; leave out model.pretrained")
-    theirs = start.load_config()
-    if contextual_of(theirs.model) or contextual_of(config.model):
-        raise UserError(f"{where}: does not go with model.contextual")
-    ours = {"data.no_answer": config.data.no_answer, **_layers(config.model)}
-    other = {"data.no_answer": theirs.data.no_answer, **_layers(theirs.model)}
-    # The name first, with which all other settings change.
-    for key in sorted(ours | other, key=lambda key: key != "model.name"):
-        if ours.get(key) != other.get(key):
+        if settled and key != free:
             raise UserError(
-                f"{where}: has {key}={other.get(key)}, not {ours.get(key)}; set it so"
+                f"--set {key}: the packed data set settles this; pack it anew with "
+                "this setting"
             )
-    return config.model_copy(update={"vocabulary": theirs.vocabulary})
-
-
-def _layers(model) -> dict[str, object]:
-    """The settings of a model that its weights depend on, by key."""
-    values = model.model_dump()
-    return {f"model.{name}": values[name] for name in values.keys() - FREE}
 
 
 def _scores(metrics: dict) -> str:

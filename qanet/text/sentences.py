@@ -37,21 +37,35 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 
 
 def _boundaries(text: str) -> Iterator[tuple[int, int]]:
-    """The library's sentences, part by part; a part ends where a sentence does."""
+    """The library's sentences, part by part."""
     with needing("splitting sentences needs sentencex", "sentencex"):
         from sentencex import get_sentence_boundaries
     begin, size = 0, PART
     while begin < len(text):
-        found = get_sentence_boundaries("en", text[begin : begin + size])
-        places = [(each["start_index"], each["end_index"]) for each in found]
-        if begin + size < len(text):
-            # The last one may go on.
-            places = places[:-1]
-            if not places:
-                size *= 2
-                continue
-        for start, end in places:
-            yield begin + start, begin + end
-        if begin + size >= len(text):
-            return
-        begin, size = begin + places[-1][1], PART
+        end, is_whole = _end_of_part(text, begin, begin + size)
+        found = get_sentence_boundaries("en", text[begin:end])
+        places = [
+            (begin + one["start_index"], begin + one["end_index"]) for one in found
+        ]
+        if not is_whole:
+            places = places[:-1]  # The last one may go on.
+            end = places[-1][1] if places else begin
+        yield from places
+        size = PART if end > begin else 2 * size
+        begin = end
+
+
+def _end_of_part(text: str, begin: int, end: int) -> tuple[int, bool]:
+    """Where a part ends, at most at `end`, and whether a sentence ends there too.
+
+    At the end of a paragraph, where there is one: the library pairs the quotation marks
+    of a paragraph, and does not split between them. Else before a mark that has no
+    other.
+    """
+    if end >= len(text):
+        return len(text), True
+    if (paragraph := text.rfind("\n\n", begin, end)) > begin:
+        return paragraph + 2, True
+    if text.count('"', begin, end) % 2:
+        end = text.rfind('"', begin, end)
+    return end, False

@@ -71,6 +71,8 @@ def restore_checkpoint(directory: Path, variables: Variables) -> Progress | None
             progress = Progress(**unpack_json(arrays.pop("progress")))
             assign_variables(variables, arrays)
             return progress
+        except FileNotFoundError:
+            continue
         except OSError as error:
             # It may be whole: an older one must not take its place.
             raise UserError(f"{path}: cannot be read: {error.strerror}") from None

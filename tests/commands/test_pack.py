@@ -5,7 +5,6 @@ import pytest
 from qanet import cli
 from qanet.datasets import training_files
 from qanet.datasets.training_data import load_packed
-from qanet.run import Run
 
 
 def test_the_words_of_the_data_are_kept_unless_told_otherwise(
@@ -25,17 +24,13 @@ def test_the_words_of_the_data_are_kept_unless_told_otherwise(
         assert f"{2 + len(words)} word vectors" in capsys.readouterr().out
 
 
-def test_the_words_of_the_run_that_a_training_starts_from(
-    tiny_files, trained, tmp_path
+def test_what_a_training_that_starts_elsewhere_would_refuse(
+    refused, tiny_arguments, trained, tmp_path
 ):
-    output = tmp_path / "data.npz"
-    # Other data, whose own vocabulary would have other words.
-    files = ["--train", tiny_files.dev, "--dev", tiny_files.dev]
-    start = ["--set", f"training.start_from={trained.directory}"]
-    arguments = ["pack", *files, *start, "--output", output]
-    cli.main([str(argument) for argument in arguments])
-    theirs = Run(trained.directory).load_vocabulary()
-    assert load_packed(output).vocabulary.words == theirs.words
+    start = f"training.start_from={trained.directory}"
+    arguments = ["--set", start, "--vectors", "glove.txt", "--output", tmp_path / "a"]
+    line = refused(cli.main, "pack", *tiny_arguments[:4], *arguments)
+    assert f"{start}: brings its vocabulary" in line
 
 
 @pytest.mark.parametrize("place", ["file/new", "/proc/new", "/dev/null", "."])

@@ -41,7 +41,7 @@ def test_a_student_learns_from_the_file(
         column = lines[0].split(",").index("loss")
         return [float(line.split(",")[column]) for line in lines[1:]]
 
-    # The same batches and initial weights, but half of the loss is the teacher's.
+    # The same batches and initial weights, but most of the loss is the teacher's.
     assert losses(run)[0] != pytest.approx(losses(trained.directory)[0], rel=1e-3)
 
 

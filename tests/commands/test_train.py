@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from qanet import cli, shipped
+from qanet.commands import start_from
 from qanet.commands import train as command
 from qanet.config import load_preset
 from qanet.models.bert import BERTConfig
@@ -135,6 +136,7 @@ def test_start_from_a_run_that_fits(tiny_arguments, trained, tmp_path, monkeypat
         "vocabulary={characters_per_word: 8}",
         "data.dev=dev.json",
         "data.augmented.fr=fr.json",
+        "data={dev: dev.json}",
     ],
 )
 def test_what_a_packed_data_set_settles(refused, tmp_path, setting):
@@ -144,7 +146,7 @@ def test_what_a_packed_data_set_settles(refused, tmp_path, setting):
     if "fr=" in setting:
         arguments += ["--set", "data.mix={original: 1, fr: 1}"]
     line = refused(cli.train, *arguments)
-    assert f"--set {setting.partition('=')[0]}: {path} is packed" in line
+    assert f"--set {setting.partition('=')[0]}: the packed data set settles" in line
 
 
 @pytest.mark.parametrize("option", ["--train", "--dev", "--packed"])
@@ -278,9 +280,9 @@ def test_resume_where_the_preset_has_no_run(refused, started):
 def test_a_fine_tuned_bert_may_have_begun_with_public_weights():
     changes = {"pretrained": "public", "dropout": 0.3, "attention_dropout": 0.2}
     one, other = BERTConfig(), BERTConfig().model_copy(update=changes)
-    assert command._layers(one) == command._layers(other)
+    assert start_from._layers(one) == start_from._layers(other)
     more = one.model_copy(update={"blocks": one.blocks + 1})
-    assert command._layers(one) != command._layers(more)
+    assert start_from._layers(one) != start_from._layers(more)
 
 
 def test_several_machines_need_a_directory_that_all_see(
@@ -291,8 +293,10 @@ def test_several_machines_need_a_directory_that_all_see(
     cluster = {"cluster": {"worker": ["localhost:1", "localhost:2"]}, "task": task}
     monkeypatch.setenv("TF_CONFIG", json.dumps(cluster))
     strategy = "distribution.strategy=multi_worker"
-    line = refused(cli.train, *tiny_arguments, "--set", strategy)
-    assert f"{strategy}: give --output" in line
+    arguments = [*tiny_arguments, "--set", strategy]
+    assert f"{strategy}: give --output" in refused(cli.train, *arguments)
+    line = refused(cli.train, *arguments, "--set", "model.contextual=encoder")
+    assert "model.contextual: the workers of" in line
 
 
 def test_resume_without_a_run(refused, tmp_path):

@@ -259,3 +259,9 @@ def test_flops_are_those_of_the_model_s_products(changes, examples):
         depthwise = 0
     expected = products_of(program.jaxpr) + 3 * 2 * depthwise * config.width
     assert 3 * forward_flops(config, SIZES, 13, 7) == expected
+
+
+def test_training_in_mixed_bfloat16_is_finite(mixed_bfloat16, examples, randomise):
+    model = build_qanet(SHALLOW, SIZES)
+    randomise(model, bound=0.4)
+    assert np.all(np.isfinite(logits(model, batch(examples), training=True)))

@@ -35,14 +35,16 @@ def test_offsets_count_code_points():
 
 
 def test_a_long_text_is_split_in_parts(monkeypatch):
-    text = " ".join(
-        f"The {n}. river is {n}.5 km long.\nIt 'flows' on!" for n in range(99)
-    )
-    whole = sentence_spans(text)
-    assert len(whole) > 100
-    for part in (1, 7, 100, 1000):
-        monkeypatch.setattr(sentences_module, "PART", part)
-        assert sentence_spans(text) == whole
+    plain = "The {n}. river is {n}.5 km long.\nIt 'flows' on!"
+    quoted = 'He said "It is {n} now. We must go. Then rest." Then he left. It rained.'
+    for sentence in (plain, quoted, f'{quoted}\n\nOne " is open.\n\n'):
+        text = " ".join(sentence.format(n=n) for n in range(40))
+        monkeypatch.setattr(sentences_module, "PART", 10**6)
+        whole = sentence_spans(text)
+        assert len(whole) > 50
+        for part in (1, 7, 100, 200, 300, 1000):
+            monkeypatch.setattr(sentences_module, "PART", part)
+            assert sentence_spans(text) == whole
 
 
 @given(st.text() | st.text(alphabet="aB. \n!?\r。\"'(1é\x00\u2028\u0085\u00a0)"))

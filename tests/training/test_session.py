@@ -1,6 +1,7 @@
 """Tests of qanet.training.session: what a finished run holds."""
 
 import json
+import os
 import re
 import shutil
 from dataclasses import replace
@@ -72,7 +73,7 @@ def test_nothing_is_dropped_silently(trained, tiny_files):
     assert "train: 25 questions" in trained.errors
     assert "dev: 10 questions" in trained.errors
     assert "left out of training: 1 question" in trained.errors
-    # 6 of 4, of 25 questions.
+    # 6 of 4, of the 24 that are left.
     assert "steps: 6 of 4 questions, 1.0 epochs" in trained.errors
 
 
@@ -132,6 +133,7 @@ def test_a_directory_that_another_training_took_meanwhile_is_left_alone(
     assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
 
 
+@pytest.mark.skipif(os.name != "posix", reason="there are no such locks")
 def test_a_run_that_still_ends_is_not_resumed(
     trained, tiny_config, tmp_path, monkeypatch
 ):
@@ -228,6 +230,8 @@ class Watched(Run):
 
     def save_metrics(self, metrics):
         # No other training begins before the last file is written.
+        if os.name != "posix":
+            return super().save_metrics(metrics)
         with pytest.raises(UserError, match="another process"), self.held():
             pass
         super().save_metrics(metrics)

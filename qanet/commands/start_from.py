@@ -1,0 +1,59 @@
+"""`training.start_from`: what a training takes from another run, where that fits."""
+
+import argparse
+
+from qanet.commands.options import check_reader, set_keys
+from qanet.errors import UserError
+
+# Settings of models that a training may change which starts from another run.
+FREE = {
+    "dropout",
+    "word_dropout",
+    "character_dropout",
+    "attention_dropout",
+    "survival",
+    "contextual_layers",
+    "pretrained",
+}
+
+
+def started(options: argparse.Namespace, config):
+    """The configuration with the vocabulary of the run in `training.start_from`.
+
+    Raises:
+        UserError: there is no such run, or its weights are those of another model.
+    """
+    from qanet.models.registry import MODELS, contextual_of
+    from qanet.onnx_reader import is_export
+    from qanet.run import Run
+
+    start = Run(config.training.start_from)
+    where = f"training.start_from={start.directory}"
+    if is_export(start.directory):
+        raise UserError(f"{where}: is an export; give the run that it was made from")
+    check_reader(start.directory)
+    sections = {key.partition(".")[0] for key in set_keys(options)}
+    if options.vectors or "vocabulary" in sections:
+        raise UserError(
+            f"{where}: brings its vocabulary; leave out --vectors and vocabulary.*"
+        )
+    if MODELS[config.model.name].load_pretrained and config.model.pretrained:
+        raise UserError(f"{where}: brings its weights; leave out model.pretrained")
+    theirs = start.load_config()
+    if contextual_of(theirs.model) or contextual_of(config.model):
+        raise UserError(f"{where}: does not go with model.contextual")
+    ours = {"data.no_answer": config.data.no_answer, **_layers(config.model)}
+    other = {"data.no_answer": theirs.data.no_answer, **_layers(theirs.model)}
+    # The name first, with which all other settings change.
+    for key in sorted(ours | other, key=lambda key: key != "model.name"):
+        if ours.get(key) != other.get(key):
+            raise UserError(
+                f"{where}: has {key}={other.get(key)}, not {ours.get(key)}; set it so"
+            )
+    return config.model_copy(update={"vocabulary": theirs.vocabulary})
+
+
+def _layers(model) -> dict[str, object]:
+    """The settings of a model that its weights depend on, by key."""
+    values = model.model_dump()
+    return {f"model.{name}": values[name] for name in values.keys() - FREE}
