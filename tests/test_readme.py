@@ -12,8 +12,7 @@ from qanet import cli, shipped
 from qanet.commands.settings import tables
 from qanet.config import Config, preset_names
 from qanet.models.registry import MODELS
-from qanet.pretraining.bilm_config import BiLMPretrainingConfig
-from qanet.pretraining.mlm_config import MLMPretrainingConfig
+from qanet.pretraining.config import BiLMPretrainingConfig, MLMPretrainingConfig
 from qanet.reader import Reader
 from qanet.translation.config import TranslationConfig
 

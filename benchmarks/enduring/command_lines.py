@@ -185,8 +185,7 @@ def _keys() -> list[str]:
     """The keys of all settings, and some that there are not."""
     from qanet.config import Config
     from qanet.models.registry import MODELS
-    from qanet.pretraining.bilm_config import BiLMPretrainingConfig
-    from qanet.pretraining.mlm_config import MLMPretrainingConfig
+    from qanet.pretraining.config import BiLMPretrainingConfig, MLMPretrainingConfig
     from qanet.translation.config import TranslationConfig
 
     keys = ["model.name", "data.mix.new", "model.new.er", "new", "", "a..b", "data"]

@@ -8,6 +8,7 @@ from qanet.datasets.length_buckets import LengthBuckets, real_items
 from qanet.datasets.plans import PlannedBatch
 from qanet.errors import UserError
 from qanet.models.character_ids import PLACES, character_ids
+from qanet.pretraining.config import BiLMLearningConfig
 from qanet.pretraining.samples import draw_sample, log_expected_counts
 from qanet.pretraining.word_vocabulary import BEGIN, END, WordVocabulary
 
@@ -18,10 +19,7 @@ class SentenceBatches(LengthBuckets):
     Args:
         sentences: their words; empty ones are left out.
         vocabulary: the words that are predicted.
-        buckets: lengths in words that sentences are padded to, in rising order.
-        batch_tokens: words of a batch, padding included, at most.
-        samples: words that a batch's sample has, at most.
-        seed: fixes plan and samples.
+        config: gives buckets, size of a batch and of a sample, and the seed.
 
     Raises:
         UserError: there is no sentence, or there are fewer samples than sentences in a
@@ -32,12 +30,9 @@ class SentenceBatches(LengthBuckets):
         self,
         sentences: Sequence[Sequence[str]],
         vocabulary: WordVocabulary,
-        buckets: Sequence[int],
-        batch_tokens: int,
-        samples: int,
-        seed: int,
+        config: BiLMLearningConfig,
     ):
-        longest = buckets[-1]
+        longest = config.buckets[-1]
         parts = [
             sentence[first : first + longest]
             for sentence in sentences
@@ -45,14 +40,15 @@ class SentenceBatches(LengthBuckets):
         ]
         if not parts:
             raise UserError("the text has no words; give more text")
-        super().__init__(np.array(list(map(len, parts))), buckets, batch_tokens, seed)
+        lengths = np.array(list(map(len, parts)))
+        super().__init__(lengths, config.buckets, config.batch_tokens, config.seed)
         self.vocabulary = vocabulary
-        self.samples = min(samples, len(vocabulary))
-        rows = self._rows(buckets[0])
+        self.samples = min(config.samples, len(vocabulary))
+        rows = self._rows(config.buckets[0])
         if self.samples < rows:
             raise UserError(
-                f"training.samples={samples}: of {len(vocabulary)} words, is less than "
-                f"the {rows} sentences of a batch; give more, or fewer "
+                f"training.samples={config.samples}: of {len(vocabulary)} words, is "
+                f"less than the {rows} sentences of a batch; give more, or fewer "
                 "training.batch_tokens"
             )
         # Of each different word, from 1; row 0 is padding.

@@ -5,8 +5,8 @@ import numpy as np
 from qanet.datasets.plans import NO_ITEM, PlannedBatch
 from qanet.errors import UserError
 from qanet.models.bert import MARKS
+from qanet.pretraining.config import MLMPretrainingConfig
 from qanet.pretraining.masking import Masking
-from qanet.pretraining.mlm_config import MLMPretrainingConfig
 from qanet.pretraining.pairs import Sentences, draw_pairs
 from qanet.text.pieces import CLS, PADDING, SEP, WordPieces
 

@@ -5,8 +5,7 @@ Importing this imports no Keras, so that mistakes are told before it is waited f
 
 import os
 
-from qanet.pretraining.bilm_config import BiLMPretrainingConfig
-from qanet.pretraining.mlm_config import MLMPretrainingConfig
+from qanet.pretraining.config import BiLMPretrainingConfig, MLMPretrainingConfig
 from qanet.run_directory import RunDirectory
 
 

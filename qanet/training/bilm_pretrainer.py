@@ -13,7 +13,7 @@ from qanet.console import log
 from qanet.models.bilm import build_language_model
 from qanet.models.elmo_weights import save_bilm
 from qanet.pretraining.bilm_batches import SentenceBatches
-from qanet.pretraining.bilm_config import BiLMLearningConfig, BiLMPretrainingConfig
+from qanet.pretraining.config import BiLMLearningConfig, BiLMPretrainingConfig
 from qanet.pretraining.run import BiLMRun
 from qanet.pretraining.texts import Document, read_documents, split_held_out
 from qanet.pretraining.word_vocabulary import WordVocabulary
@@ -77,7 +77,7 @@ def _make_loop(
     else:
         vocabulary = WordVocabulary.count(train, config.data.words)
     batches, held_out_batches = (
-        _batches(part, vocabulary, training) for part in (train, held_out)
+        SentenceBatches(part, vocabulary, training) for part in (train, held_out)
     )
     model = build_language_model(config.model, len(vocabulary))
     predict = distribution.predictor(model)
@@ -104,19 +104,6 @@ def _make_loop(
 def split_words(documents: list[Document]) -> list[list[str]]:
     """The words of each paragraph."""
     return [words_of(text)[0] for document in documents for text in document]
-
-
-def _batches(
-    paragraphs: list[list[str]], vocabulary: WordVocabulary, config: BiLMLearningConfig
-) -> SentenceBatches:
-    return SentenceBatches(
-        paragraphs,
-        vocabulary,
-        config.buckets,
-        config.batch_tokens,
-        config.samples,
-        config.seed,
-    )
 
 
 def bilm_learner(model: keras.Model, config: BiLMLearningConfig) -> Learner:

@@ -17,8 +17,8 @@ from qanet.models.pretrained import (
     safetensors_library,
     save_pretrained,
 )
+from qanet.pretraining.config import MLMLearningConfig, MLMPretrainingConfig
 from qanet.pretraining.mlm_batches import MaskedBatches
-from qanet.pretraining.mlm_config import MLMPretrainingConfig
 from qanet.pretraining.mlm_model import build_mlm_model
 from qanet.pretraining.pairs import encode_documents
 from qanet.pretraining.run import MLMRun
@@ -100,7 +100,7 @@ def _make_loop(
     if config.model.pretrained and not checkpoints(run.checkpoint_directory):
         load_pretrained(model, config.model)
     task = Task(
-        learner=mlm_learner(model, config),
+        learner=mlm_learner(model, training),
         maker=batches,
         plan=batches.plan(),
         measure=_measurement(distribution.predictor(model), held_out_batches),
@@ -127,7 +127,7 @@ def _make_vocabulary(config: MLMPretrainingConfig, train: list[Document]) -> Wor
     return WordPieces.train(texts, config.data.pieces)
 
 
-def mlm_learner(model: keras.Model, config: MLMPretrainingConfig) -> Learner:
+def mlm_learner(model: keras.Model, config: MLMLearningConfig) -> Learner:
     """What trains the model: the mean loss of a masked piece and that of a pair.
 
     Each replica takes the mean of its own share, which has about as many pieces.
@@ -140,7 +140,7 @@ def mlm_learner(model: keras.Model, config: MLMPretrainingConfig) -> Learner:
         pairs = pair_losses(targets["is_random"], outputs["is_random"])
         return total / ops.maximum(count, 1.0) + ops.mean(pairs)
 
-    return Learner(model, loss, config.training)
+    return Learner(model, loss, config)
 
 
 def pair_losses(is_random, logits):

@@ -16,6 +16,7 @@ from qanet.models.bilm import BiLMConfig, build_bilm, build_language_model
 from qanet.models.character_ids import character_ids
 from qanet.models.elmo_weights import read_weights
 from qanet.pretraining.bilm_batches import SentenceBatches
+from qanet.pretraining.config import BiLMLearningConfig
 from qanet.pretraining.word_vocabulary import WordVocabulary
 from qanet.settings import configure
 from qanet.training.bilm_pretrainer import perplexity, sum_of_predictions
@@ -66,9 +67,14 @@ def test_each_direction_has_read_its_side_alone(compiled):
 VOCABULARY = WordVocabulary.count(SENTENCES, 8)
 
 
+def made_batches():
+    config = BiLMLearningConfig(buckets=(7,), batch_tokens=21, samples=8, seed=0)
+    return SentenceBatches(SENTENCES, VOCABULARY, config)
+
+
 @pytest.fixture
 def batches():
-    return SentenceBatches(SENTENCES, VOCABULARY, (7,), 21, 8, seed=0)
+    return made_batches()
 
 
 def losses_of(model, batches, **arguments):
@@ -114,7 +120,7 @@ def test_losses_are_those_of_the_paper_in_numpy(batches, rng, tmp_path, compiled
 def test_a_word_is_predicted_without_having_been_read(batches, compiled):
     """Other characters in the place of a word change no prediction of this word."""
     model = compiled(build_language_model(small_config(), len(VOCABULARY)))
-    other = SentenceBatches(SENTENCES, VOCABULARY, (7,), 21, 8, seed=0)
+    other = made_batches()
     place = 2
     cut = other._sentences[0].copy()
     cut[place] = other._sentences[1][0]
@@ -185,7 +191,8 @@ def test_a_toy_language_is_learned(compiled):
         for length in (3, 4, 6)
     ]
     vocabulary = WordVocabulary.count(sentences, 11)
-    batches = SentenceBatches(sentences, vocabulary, (6,), 48, 8, seed=0)
+    training = BiLMLearningConfig(buckets=(6,), batch_tokens=48, samples=8, seed=0)
+    batches = SentenceBatches(sentences, vocabulary, training)
     config = small_config(
         layers=1,
         units=24,

@@ -11,6 +11,7 @@ from qanet.datasets.plans import NO_ITEM, PlannedBatch
 from qanet.errors import UserError
 from qanet.models.character_ids import character_ids
 from qanet.pretraining.bilm_batches import SentenceBatches
+from qanet.pretraining.config import BiLMLearningConfig
 from qanet.pretraining.samples import log_expected_counts
 from qanet.pretraining.word_vocabulary import WordVocabulary
 
@@ -19,7 +20,8 @@ VOCABULARY = WordVocabulary("<S> </S> <UNK> the cat sat".split())
 
 def made(sentences, vocabulary=VOCABULARY, buckets=(3, 6), tokens=12, **settings):
     settings = {"samples": 6, "seed": 0} | settings
-    return SentenceBatches(sentences, vocabulary, buckets, tokens, **settings)
+    config = BiLMLearningConfig(buckets=buckets, batch_tokens=tokens, **settings)
+    return SentenceBatches(sentences, vocabulary, config)
 
 
 def test_a_batch_holds_characters_words_and_marks():

@@ -6,8 +6,8 @@ from made_sentences import made_sentences
 
 from qanet.datasets.plans import NO_ITEM, PlannedBatch
 from qanet.errors import UserError
+from qanet.pretraining.config import MLMPretrainingConfig
 from qanet.pretraining.mlm_batches import MaskedBatches
-from qanet.pretraining.mlm_config import MLMPretrainingConfig
 from qanet.text.pieces import SPECIAL, WordPieces
 
 PADDING, _, CLS, SEP, MASK = range(5)

@@ -15,7 +15,7 @@ from qanet.frozen import open_encoder
 from qanet.models.bilm import build_bilm, build_language_model
 from qanet.models.elmo_weights import read_options, read_weights
 from qanet.pretraining.bilm_batches import SentenceBatches
-from qanet.pretraining.bilm_config import BiLMPretrainingConfig
+from qanet.pretraining.config import BiLMPretrainingConfig
 from qanet.pretraining.run import BiLMRun
 from qanet.pretraining.texts import read_documents, split_held_out
 from qanet.pretraining.word_vocabulary import WordVocabulary
@@ -102,10 +102,7 @@ def test_what_is_measured_is_what_is_held_out(short, text):
     vocabulary = WordVocabulary.load(run.words_path)
     documents = read_documents(config.data.text)
     _, held_out = split_held_out(documents, config.data.held_out, 1)
-    training = config.training
-    batches = SentenceBatches(
-        split_words(held_out), vocabulary, training.buckets, 64, 8, training.seed
-    )
+    batches = SentenceBatches(split_words(held_out), vocabulary, config.training)
     model = build_language_model(config.model, len(vocabulary))
     run.load_weights(model)
     found = perplexity(lambda inputs: model(inputs), batches)

@@ -15,8 +15,8 @@ from qanet.datasets.plans import NO_ITEM, PlannedBatch
 from qanet.errors import UserError
 from qanet.models.bert import BERTConfig, PieceSizes, build_bert, piece_sizes
 from qanet.models.pretrained import check_sizes, load_pretrained, read_tensors
+from qanet.pretraining.config import MLMPretrainingConfig
 from qanet.pretraining.mlm_batches import MaskedBatches
-from qanet.pretraining.mlm_config import MLMPretrainingConfig
 from qanet.pretraining.mlm_model import build_mlm_model
 from qanet.pretraining.pairs import encode_documents
 from qanet.pretraining.run import MLMRun
@@ -339,7 +339,7 @@ def test_the_loss_is_that_of_pieces_and_that_of_pairs(rng, text):
     batches = TwoBatches(rng)
     config = configured(text)
     model = build_mlm_model(config.model, PieceSizes(9, 2, 3))
-    loss = mlm_pretrainer.mlm_learner(model, config).loss
+    loss = mlm_pretrainer.mlm_learner(model, config.training).loss
     targets = {
         "labels": batches.labels.astype("int32"),
         "is_random": batches.is_random.astype("int32"),
