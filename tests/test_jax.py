@@ -16,7 +16,7 @@ TRAINING = (
     "learner",
     "loss",
     "optimizer",
-    "progress",
+    "progress_bar",
     "trainer",
 )
 ORIGINAL = (

@@ -216,7 +216,7 @@ def killed_at_step_3():
     """A script that runs `train.py` and kills its process in the second round."""
     return """
 import os, runpy, signal, sys
-from qanet.training.progress import ProgressBar
+from qanet.training.progress_bar import ProgressBar
 stepped = ProgressBar.step
 def killing(self, loss):
     stepped(self, loss)

@@ -79,7 +79,7 @@ class Finder:
 
 
 def put_steps(module, moments: Moments) -> None:
-    """Counts the steps of `qanet.training.progress`."""
+    """Counts the steps of `qanet.training.progress_bar`."""
     step = module.ProgressBar.step
 
     def counted(self, loss):
@@ -132,7 +132,7 @@ def put_translator(module, moments: Moments) -> None:
 PUTTING = {
     "numpy.lib.format": put_arrays,
     "qanet.reader": put_batches,
-    "qanet.training.progress": put_steps,
+    "qanet.training.progress_bar": put_steps,
     "qanet.translation.translator": put_translator,
 }
 

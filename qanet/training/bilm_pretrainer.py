@@ -21,7 +21,7 @@ from qanet.text.tokenizer import words_of
 from qanet.training.distribution import make_distribution
 from qanet.training.learner import Learner
 from qanet.training.loop import Loop, Task
-from qanet.training.progress import diverged
+from qanet.training.progress_bar import diverged
 
 # Of the training, and of what is held out.
 LEAST_DOCUMENTS = 1

@@ -25,7 +25,7 @@ from qanet.training.checkpoint import Progress, restore_checkpoint, save_checkpo
 from qanet.training.curves import Curves
 from qanet.training.distribution import Distribution
 from qanet.training.learner import Learner
-from qanet.training.progress import ProgressBar, diverged
+from qanet.training.progress_bar import ProgressBar, diverged
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from qanet.training.distribution import Distribution, check_share
 from qanet.training.learner import Learner
 from qanet.training.loop import Loop, Task
 from qanet.training.loss import distillation_loss, span_loss
-from qanet.training.progress import diverged
+from qanet.training.progress_bar import diverged
 
 
 class Trainer:

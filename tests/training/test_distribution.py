@@ -23,7 +23,7 @@ from qanet.errors import UserError
 from qanet.run import Run, precision
 from qanet.training.distribution import check_share, make_distribution
 from qanet.training.loss import span_loss
-from qanet.training.progress import ProgressBar
+from qanet.training.progress_bar import ProgressBar
 from qanet.training.trainer import Trainer
 
 ROOT = Path(__file__).parents[2]

@@ -87,7 +87,7 @@ def test_all_that_is_hooked_is_there():
     import numpy.lib.format
 
     from qanet.reader import Reader
-    from qanet.training.progress import ProgressBar
+    from qanet.training.progress_bar import ProgressBar
     from qanet.translation import translator
 
     assert callable(numpy.lib.format.write_array)

@@ -1,4 +1,4 @@
-"""Tests of qanet.training.progress."""
+"""Tests of qanet.training.progress_bar."""
 
 from types import SimpleNamespace
 
@@ -7,15 +7,17 @@ import pytest
 from tqdm import tqdm
 
 from qanet.errors import UserError
-from qanet.training import progress
-from qanet.training.progress import ProgressBar
+from qanet.training import progress_bar
+from qanet.training.progress_bar import ProgressBar
 
 
 @pytest.fixture
 def clock(monkeypatch):
     """The bar's clock, to be set by hand."""
     clock = SimpleNamespace(now=0.0)
-    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(
+        progress_bar, "time", SimpleNamespace(monotonic=lambda: clock.now)
+    )
     return clock
 
 
@@ -64,7 +66,7 @@ class Scalar:
 
 
 def test_losses_are_read_now_and_then_and_the_newest_not_at_all(clock, monkeypatch):
-    monkeypatch.setattr(progress.ops, "convert_to_numpy", np.asarray)
+    monkeypatch.setattr(progress_bar.ops, "convert_to_numpy", np.asarray)
     losses = [Scalar(float(i)) for i in range(5)]
     with tqdm(disable=True) as bar:
         report = ProgressBar(bar)
