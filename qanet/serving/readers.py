@@ -115,8 +115,10 @@ class Readers:
         old, self._served[name] = self._served[name], new
         await old.stop()
         # The model of a run directory is held by itself, and may be large.
+        is_run = old.model is not None
         del old
-        gc.collect()
+        if is_run:
+            gc.collect()
         self.metrics.count_reload(name, loaded=True)
         log.info("%s: loaded anew", name)
 

@@ -48,8 +48,8 @@ NUMBERS = {
         *(ReadingLimits.window, CLOZE.window, ReadingLimits.question),
     ],
     "as hold # pairs of tokens": [READING_PAIRS],
-    "head of a request has come for # seconds": [Connection.SECONDS],
-    "taken but for the last # bytes": [PART],
+    "head of a request has arrived for # seconds": [Connection.SECONDS],
+    "all but the last # bytes of its answer": [PART],
     "has been idle for # seconds is closed": [SERVER.timeout_keep_alive],
 }
 
