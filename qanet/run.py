@@ -26,10 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from qanet.config import Config
 from qanet.errors import UserError
-from qanet.files import (
-    parse_json,
-    write_text,
-)
+from qanet.files import parse_json, write_text
 from qanet.models.registry import MODELS, build_model, contextual_of
 from qanet.models.words import word_embedding
 from qanet.run_directory import RunDirectory

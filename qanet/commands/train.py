@@ -118,26 +118,28 @@ def _new_run(options: argparse.Namespace):
         config = started(options, config)
     is_first = True
     if config.distribution.strategy == "multi_worker":
-        from qanet.models.registry import contextual_of
         from qanet.training.cluster import is_first_worker
 
-        if contextual_of(config.model):
-            raise UserError(
-                "model.contextual: the workers of distribution.strategy=multi_worker "
-                "would wait for each other where only some have the vectors in their "
-                "cache; train on one machine"
-            )
-
+        _check_workers(options, config)
         is_first = is_first_worker()
-        if not options.output:
-            raise UserError(
-                "distribution.strategy=multi_worker: give --output, a directory that "
-                "all workers see"
-            )
     run = Run(options.output or _new_directory(RUNS / options.preset))
     if is_first:
         run.check_free()
     return run, config
+
+
+def _check_workers(options: argparse.Namespace, config) -> None:
+    """Refuses what several machines cannot share."""
+    from qanet.models.registry import contextual_of
+
+    strategy = "distribution.strategy=multi_worker"
+    if contextual_of(config.model):
+        raise UserError(
+            f"model.contextual: the workers of {strategy} would wait for each other "
+            "where only some have the vectors in their cache; train on one machine"
+        )
+    if not options.output:
+        raise UserError(f"{strategy}: give --output, a directory that all workers see")
 
 
 def _check_packed(options: argparse.Namespace) -> None:

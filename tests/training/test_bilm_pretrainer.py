@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import shutil
 from types import SimpleNamespace
 
@@ -107,6 +108,13 @@ def test_what_is_measured_is_what_is_held_out(short, text):
     run.load_weights(model)
     found = perplexity(lambda inputs: model(inputs), batches)
     assert found == pytest.approx(metrics["perplexity"], rel=1e-4)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no such locks")
+def test_nothing_is_read_where_another_training_is_at_work(text, tmp_path):
+    run = BiLMRun(tmp_path / "run")
+    with run.held(), pytest.raises(UserError, match="another process"):
+        pretrain_bilm(configured(text), run)
 
 
 def test_nothing_is_learned_from_what_is_held_out(tmp_path):

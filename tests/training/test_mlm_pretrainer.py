@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import random
 import shutil
 import sys
@@ -355,6 +356,13 @@ def test_the_loss_is_that_of_pieces_and_that_of_pairs(rng, text):
 
 
 # Mistakes.
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no such locks")
+def test_nothing_is_read_where_another_training_is_at_work(text, tmp_path):
+    run = MLMRun(tmp_path / "run")
+    with run.held(), pytest.raises(UserError, match="another process"):
+        pretrain_mlm(configured(text, *SHORT), run)
 
 
 def test_what_is_wrong_is_told_before_anything_is_written(text, tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import random
 import shutil
 import sys
@@ -166,6 +167,13 @@ def test_the_baseline_learns_it_too_and_backwards(pairs, tmp_path, monkeypatch):
         ["one two red"],
         ["blue six five four"],
     ]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no such locks")
+def test_nothing_is_read_where_another_training_is_at_work(pairs, tmp_path):
+    run = TranslationRun(tmp_path / "run")
+    with run.held(), pytest.raises(UserError, match="another process"):
+        train_translator(configured(pairs), run)
 
 
 def test_a_mistake_leaves_nothing_behind(pairs, tmp_path):
