@@ -36,7 +36,6 @@ import gc
 import itertools
 import json
 import os
-import platform
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -47,6 +46,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import keras
 import numpy as np
+from machine import machine, processor
 from recurrent import recurrent
 from timing import (
     GROUPS,
@@ -128,7 +128,7 @@ class Device:
                 details = tf.config.experimental.get_device_details(devices[0])
                 self.name = details.get("device_name", devices[0].name)
         if not self.is_accelerator:
-            self.name = platform.processor() or platform.machine()
+            self.name = processor()
 
     def peak_bytes(self) -> int | None:
         """The most memory that was taken since the start, where JAX tells it."""
@@ -247,8 +247,9 @@ class Benchmark:
             if row.get(name) is not None
         }
         print(f"{aligned(cells)} {row.get('error', '')}".rstrip(), flush=True)
-        result = self.setting | {"rows": self.rows}
-        write_text(self.options.output, json.dumps(result, indent=1) + "\n")
+        if self.options.output:
+            result = self.setting | {"rows": self.rows}
+            write_text(self.options.output, json.dumps(result, indent=1) + "\n")
 
 
 def aligned(cells: dict[str, str]) -> str:
@@ -300,15 +301,6 @@ def plan(options: argparse.Namespace) -> list[tuple]:
     return result
 
 
-def versions() -> dict[str, str]:
-    """Versions of what computes."""
-    name = keras.backend.backend()
-    names = {"jax": ("jax", "jaxlib"), "tensorflow": ("tensorflow",)}[name]
-    modules = [keras, np, *map(__import__, names)]
-    found = {module.__name__: module.__version__ for module in modules}
-    return {"python": platform.python_version(), **found}
-
-
 def main() -> None:
     """Parses the options and measures. The exit code is 1 where a row failed for
     another reason than memory."""
@@ -333,9 +325,7 @@ def main() -> None:
         "--layers", type=int, nargs="+", default=[1, 3], help="of a recurrent stack"
     )
     parser.add_argument("--seconds", type=float, default=2.0, help="a measurement")
-    parser.add_argument(
-        "--output", type=Path, default=Path("benchmarks/results/accelerator.json")
-    )
+    parser.add_argument("--output", type=Path)
     options = parser.parse_args()
 
     keep_blocks()
@@ -343,7 +333,7 @@ def main() -> None:
     setting = {
         "device": device.name,
         "backend": keras.backend.backend(),
-        "versions": versions(),
+        **machine(),
         "compilation_cache": "JAX_COMPILATION_CACHE_DIR" in os.environ,
     }
     names = ("preset", "set", "precisions", "parts", "layers", "seconds")

@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from machine import machine
 
 from qanet.datasets.features import build_features
 from qanet.datasets.squad import Example, Span, read_json, read_squad
@@ -99,7 +100,7 @@ def main() -> None:
             f"{row['same_as_first']:.1f} %, {row['processor_seconds']:.0f} s"
         )
     if options.output:
-        told = {
+        told = machine() | {
             "data": options.data.name,
             "questions": len(examples),
             "seed": options.seed,

@@ -19,6 +19,8 @@ from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
+from machine import machine
+
 from qanet.config import Config, load_preset
 from qanet.files import write_text
 
@@ -105,11 +107,9 @@ def main() -> None:
     parser.add_argument("--vectors", required=True)
     parser.add_argument("--preset", default="qanet")
     parser.add_argument("--steps", type=int, default=2000)
-    parser.add_argument(
-        "--output", type=Path, default=Path("benchmarks/results/data.json")
-    )
+    parser.add_argument("--output", type=Path)
     options = parser.parse_args()
-    result = {"preset": options.preset, "cores": os.cpu_count()}
+    result = {"preset": options.preset, **machine()}
     with tempfile.TemporaryDirectory() as directory:
         cache = Path(directory)
         for name, function in (
@@ -119,7 +119,8 @@ def main() -> None:
         ):
             result[name] = in_own_process(function, options, cache)
             print(f"{name}: {result[name]}", flush=True)
-    write_text(options.output, json.dumps(result, indent=1) + "\n")
+    if options.output:
+        write_text(options.output, json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

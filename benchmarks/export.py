@@ -34,8 +34,10 @@ from pathlib import Path
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import numpy as np
+from machine import machine
 
 from qanet.config import load_preset
+from qanet.cores import own_cores
 from qanet.datasets.batches import BatchMaker
 from qanet.datasets.features import build_features
 from qanet.datasets.plans import plan_reading_any_shape
@@ -61,7 +63,7 @@ def litert(path: Path) -> Predict:
     """Predicts with a LiteRT file, one row at a time."""
     from ai_edge_litert.interpreter import Interpreter
 
-    read = Interpreter(str(path), num_threads=os.cpu_count()).get_signature_runner()
+    read = Interpreter(str(path), num_threads=own_cores()).get_signature_runner()
 
     def predict(inputs):
         rows = [
@@ -280,7 +282,7 @@ def latency(options: argparse.Namespace) -> dict:
         result = {
             "preset": options.preset,
             "parameters": int(trained.model.count_params()),
-            "cores": os.cpu_count(),
+            **machine(),
             "mebibytes": {name: mebibytes(path) for name, path in paths.items()},
             "milliseconds": _milliseconds(trained, paths, options),
         }
@@ -395,7 +397,7 @@ def processes(options: argparse.Namespace) -> dict:
         texts["book"] = context_of(words, BOOK_CHARACTERS // 4)[:BOOK_CHARACTERS]
         for name, text in texts.items():
             (Path(temporary) / name).write_text(text, encoding="utf-8")
-        result = {"cores": os.cpu_count(), "book_characters": BOOK_CHARACTERS}
+        result = machine() | {"book_characters": BOOK_CHARACTERS}
         for form, path in {"keras": made.directory, **paths}.items():
             # Of the network alone a program splits the text.
             asked = ("passage",) if form.startswith("litert") else texts

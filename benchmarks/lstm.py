@@ -11,7 +11,6 @@ an NVIDIA GPU, so does PyTorch, by cuDNN's kernel. On TensorFlow it is for a pro
 import argparse
 import json
 import os
-import platform
 import statistics
 import time
 from collections.abc import Callable
@@ -23,6 +22,7 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 import keras
 import numpy as np
+from machine import machine, processor
 
 from qanet.files import write_text
 from qanet.layers.recurrent import BidirectionalLSTM
@@ -169,8 +169,8 @@ def main() -> None:
         print(row, flush=True)
     result = {
         "backend": keras.backend.backend(),
-        "device": gpu_name() or platform.processor() or platform.machine(),
-        "cores": len(os.sched_getaffinity(0)),
+        "device": gpu_name() or processor(),
+        **machine(),
         "width": WIDTH,
         "units": UNITS,
         "examples_per_second": rows,

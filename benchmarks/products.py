@@ -14,7 +14,6 @@ import argparse
 import importlib.util
 import json
 import os
-import platform
 import statistics
 import time
 from collections.abc import Callable
@@ -23,6 +22,7 @@ from pathlib import Path
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import numpy as np
+from machine import machine
 
 from qanet.files import write_text
 
@@ -116,11 +116,7 @@ def main() -> None:
             rows.append(measure(library, dtype))
             print("  ".join(f"{key} {value}" for key, value in rows[-1].items()))
     if options.output:
-        result = {
-            "processor": platform.processor() or platform.machine(),
-            "cores": os.cpu_count(),
-            "rows": rows,
-        }
+        result = machine() | {"rows": rows}
         write_text(options.output, json.dumps(result, indent=1) + "\n")
 
 

@@ -15,7 +15,6 @@ import argparse
 import http.client
 import itertools
 import json
-import os
 import re
 import signal
 import subprocess
@@ -26,6 +25,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+from machine import machine
 
 from qanet.datasets.squad import Example, read_squad
 from qanet.files import write_text
@@ -155,7 +155,7 @@ def main() -> None:
                 print(rows[-1], flush=True)
     result = {
         "data": Path(options.data).name,
-        "cores": os.cpu_count(),
+        **machine(),
         "seconds": options.seconds,
         "rows": rows,
     }

@@ -11,17 +11,16 @@ ends before.
 """
 
 import argparse
-import contextlib
 import csv
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
 import time
-from importlib import metadata
 from pathlib import Path
+
+from machine import machine
 
 from qanet.files import write_text
 
@@ -78,33 +77,23 @@ def measure(arguments: list[str], f1: float, run: Path) -> dict:
         "f1": float(best["f1"]),
         "arguments": arguments,
         "backend": os.environ.get("KERAS_BACKEND", "tensorflow"),
-        "versions": versions(),
+        **machine(),
         "history": rows,
         "config": json.loads((run / "config.json").read_bytes()),
     }
-
-
-def versions() -> dict[str, str]:
-    """Versions of what may have computed."""
-    found = {"python": platform.python_version()}
-    for name in ("keras", "numpy", "tensorflow", "jax", "jaxlib"):
-        with contextlib.suppress(metadata.PackageNotFoundError):
-            found[name] = metadata.version(name)
-    return found
 
 
 def main() -> None:
     """Parses the options, measures, prints and writes the JSON."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--f1", type=float, default=75.0)
-    parser.add_argument(
-        "--output", type=Path, default=Path("benchmarks/results/time_to_f1.json")
-    )
+    parser.add_argument("--output", type=Path)
     parser.add_argument("arguments", nargs="*", metavar="ARGUMENT", help="of train.py")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         result = measure(options.arguments, options.f1, Path(directory) / "run")
-    write_text(options.output, json.dumps(result, indent=1) + "\n")
+    if options.output:
+        write_text(options.output, json.dumps(result, indent=1) + "\n")
     shown = {key: value for key, value in result.items() if key not in UNSHOWN}
     print(json.dumps(shown))
     sys.exit(not result["reached"])

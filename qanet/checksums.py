@@ -1,6 +1,7 @@
 """Checksums of a directory, as the program `sha256sum -c` reads them."""
 
 import hashlib
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -8,6 +9,9 @@ from qanet.errors import UserError, reading
 from qanet.files import write_text
 
 CHECKSUM_FILE = "SHA256SUMS"
+
+# A star stands for binary mode; the program `find` begins names with "./".
+LINE = re.compile(rb"(?P<checksum>[0-9a-fA-F]{64}) [ *](?:\./)?(?P<name>.+)")
 
 
 def write_checksums(directory: Path) -> None:
@@ -34,10 +38,8 @@ def check_checksums(directory: Path, names: Iterable[str]) -> None:
         return
     with reading(path):
         lines = path.read_bytes().splitlines()
-    told = {
-        name: checksum
-        for checksum, _, name in (line.partition(b"  ") for line in lines)
-    }
+    found = filter(None, map(LINE.fullmatch, lines))
+    told = {match["name"]: match["checksum"].lower() for match in found}
     for name in names:
         path, checksum = directory / name, told.get(name.encode())
         if path.is_file() and checksum and checksum != _checksum(path).encode():

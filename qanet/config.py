@@ -128,7 +128,8 @@ class LearningConfig(Section):
         optimizer: `adam`, `adamw`, `adamax` or `adadelta`.
         beta_1: decay of Adam's first moment.
         beta_2: decay of Adam's second moment, or of Adadelta's averages (rho).
-        epsilon: what the optimizer adds to the root it divides by.
+        epsilon: what the optimizer adds to what it divides by; Adadelta adds it under
+            both of its roots.
         weight_decay: decay of the matrices under `adamw`, as a part of the rate
             (Loshchilov and Hutter, 2019).
         clip_norm: upper bound of the gradient's global norm.

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -40,6 +41,10 @@ class Ensemble(Reader):
             float(np.mean([reader.threshold for reader in readers])),
         )
         self.readers = readers
+        # Where all choose among words, so do they together.
+        longest = {reader.limits.answer for reader in readers}
+        answer = longest.pop() if len(longest) == 1 else None
+        self.limits = replace(self.limits, answer=answer)
         if len({reader.config.data.no_answer for reader in readers}) > 1:
             raise UserError(
                 "of these readers some can say that there is no answer "

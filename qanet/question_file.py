@@ -36,7 +36,7 @@ class Row:
         id: what the row calls itself; `None` without a name.
         question, context: what is asked, and of what.
         error: what is wrong with the row, where something is.
-        size: bytes of its line.
+        size: bytes of its line, its question counted once for each passage.
     """
 
     number: int
@@ -58,7 +58,18 @@ def read_rows(lines: Iterable[bytes | None], first: int = 1) -> Iterator[Row]:
         if line is None:
             yield Row(number, error=f"is longer than {LONGEST // 2**20} MiB")
         elif line.strip():
-            yield replace(parse_row(number, line), size=len(line))
+            row = parse_row(number, line)
+            size = len(line)
+            if isinstance(row.context, list):
+                # Each passage is read with the question.
+                size += len(row.question.encode()) * (len(row.context) - 1)
+            if size > LONGEST:
+                row = Row(
+                    number,
+                    row.id,
+                    error="has more passages than are read with such a question",
+                )
+            yield replace(row, size=size)
 
 
 def parts_of(rows: Iterable[Row]) -> Iterator[list[Row]]:

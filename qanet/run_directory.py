@@ -72,9 +72,10 @@ class RunDirectory:
         return load_settings(self.config_path, self.settings)
 
     def check_free(self) -> None:
-        """Raises `UserError` where a training has begun already.
+        """Raises `UserError` where a training has begun, or something else lies.
 
         Checkpoints without a configuration count: a new training would go on from them.
+        So do scores and weights, which would be taken for the new training's.
         """
         if self.config_path.exists():
             raise UserError(
@@ -86,6 +87,12 @@ class RunDirectory:
                 f"{self.checkpoint_directory}: holds checkpoints of a run without a "
                 "configuration; remove the directory or give another --output"
             )
+        for name in (self.metrics_path.name, self.weights_path.name, "reader.json"):
+            if (self.directory / name).exists():
+                raise UserError(
+                    f"{self.directory}: holds {name} of an evaluation or of another "
+                    "reader; give another --output"
+                )
 
     @contextlib.contextmanager
     def held(self, writes: bool = True) -> Iterator[None]:

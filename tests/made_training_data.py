@@ -10,7 +10,7 @@ from qanet.text.vocabulary import RESERVED, Vocabulary
 
 COUNTS = {
     split: {name: number for number, name in enumerate((*NAMES, "answers_snapped"))}
-    for split in ("train", "dev")
+    for split in ("train", "dev", "fr")
 }
 
 

@@ -44,6 +44,17 @@ def test_files_that_are_as_told(directory):
     check_checksums(directory, ("a",))
 
 
+@pytest.mark.parametrize("line", ["{} *b c", "{}  ./b c", "{} *./b c"])
+def test_other_forms_of_a_line(tmp_path, line):
+    (tmp_path / "b c").write_bytes(b"abc")
+    for checksum in (ABC, ABC.upper()):
+        (tmp_path / CHECKSUM_FILE).write_text(line.format(checksum) + "\n")
+        check_checksums(tmp_path, ["b c"])
+    (tmp_path / "b c").write_bytes(b"changed")
+    with pytest.raises(UserError, match="b c: is not the file"):
+        check_checksums(tmp_path, ["b c"])
+
+
 def test_a_file_that_is_another(directory):
     (directory / "a").write_bytes(b"changed")
     check_checksums(directory, ("below/b c",))

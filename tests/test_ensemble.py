@@ -1,5 +1,7 @@
 """Tests of qanet.ensemble."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -167,6 +169,14 @@ def test_answers_may_be_as_long_as_those_of_any_reader():
         limits.append(one)
     for order in (limits, limits[::-1]):
         assert Ensemble(order).config.data.answer_limit == 9
+
+
+def test_where_one_reader_chooses_among_words_answers_are_spans_all_the_same():
+    spans, words = reader([0.0, 0.0, 9.0, 9.0]), reader([0.0, 0.0, 8.0, 9.0])
+    words.limits = replace(words.limits, answer=1)
+    for order in ([spans, words], [words, spans]):
+        assert Ensemble(order).limits.answer is None
+    assert Ensemble([words, words]).limits.answer == 1
 
 
 def test_one_run_is_no_ensemble(monkeypatch):

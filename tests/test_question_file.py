@@ -201,6 +201,19 @@ def test_a_row_that_is_too_large_is_a_part_of_its_own(monkeypatch):
     assert list(parts_of([row])) == [[row]]
 
 
+def test_a_question_counts_once_for_each_passage(monkeypatch):
+    """It is split and kept for each of them."""
+    monkeypatch.setattr(question_file, "LONGEST", 200)
+    few, many = line(context=["a"] * 9), line(question="w " * 9, context=["a"] * 11)
+    good, bad = read_rows([few, many])
+    assert good.size == len(few) + 8 * len("Where?")
+    assert not good.error
+    assert bad.error == "has more passages than are read with such a question"
+    assert (bad.number, bad.context) == (2, "")
+    (one,) = read_rows([line()])
+    assert one.size == len(line())
+
+
 def test_a_question_of_just_the_limit_is_answered():
     vocabulary = SimpleNamespace(count=len, unit="letters")
     reader = SimpleNamespace(

@@ -81,6 +81,14 @@ def test_checkpoints_without_a_configuration_are_not_taken_over(tmp_path):
     assert not run.config_path.exists()
 
 
+@pytest.mark.parametrize("name", ["metrics.json", "weights.npz", "reader.json"])
+def test_scores_and_weights_of_others_are_not_taken_over(tmp_path, name):
+    """Scores would tell a training that was stopped that it had finished."""
+    (tmp_path / name).touch()
+    with pytest.raises(UserError, match=f"holds {name}"):
+        Run(tmp_path).check_free()
+
+
 def test_texts_are_told_from_others_and_from_other_shares_of_batches(tmp_path):
     run, text = Run(tmp_path / "run"), tmp_path / "text"
     text.write_text("one")

@@ -155,6 +155,8 @@ def _answer_into(options: argparse.Namespace, source: BinaryIO, output: Path) ->
                 with part.open("ab") as file:
                     write = partial(write_answers, file)
                     bad += _answer_rows(options, source, done, write)
+                # Another program may have written it in the meantime.
+                _refuse_existing(output)
                 part.replace(output)
             finally:
                 # Where there is nothing to go on with.

@@ -30,7 +30,7 @@ def _run(options: argparse.Namespace) -> None:
     from qanet.datasets.training_data import save_packed
     from qanet.datasets.training_files import check_files, read_training_data
     from qanet.files import cache_directory
-    from qanet.models.registry import MODELS, contextual_of
+    from qanet.models.registry import contextual_of
     from qanet.run import Run
 
     config = configured(options, "vocabulary.extra_vectors", 0)
@@ -45,10 +45,9 @@ def _run(options: argparse.Namespace) -> None:
     files = (*sets, *config.vocabulary.vectors, config.training.teacher)
     check_file(options.output, others=filter(None, files))
     check_files(config)
-    start, vocabulary = config.training.start_from, None
-    if start and MODELS[config.model.name].text == "pieces":
-        # A training that starts there splits texts as that run does.
-        vocabulary = Run(start).load_vocabulary()
+    # A training that starts elsewhere reads words and pieces as that run does.
+    start = config.training.start_from
+    vocabulary = Run(start).load_vocabulary() if start else None
     data = read_training_data(config, cache_directory(), vocabulary)
     save_packed(options.output, data)
     size = options.output.stat().st_size / 2**20

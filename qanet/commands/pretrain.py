@@ -78,10 +78,10 @@ class Masked:
 
     @staticmethod
     def check(config) -> None:
-        from qanet.models.pretrained import check_sizes
+        from qanet.models.pretrained import check_pretrained
 
         if config.model.pretrained:
-            check_sizes(config.model)
+            check_pretrained(config.model)
 
     @staticmethod
     def train(config, run, resume: bool) -> dict[str, float] | None:

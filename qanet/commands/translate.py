@@ -119,8 +119,11 @@ def _train(options: argparse.Namespace) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
+    from qanet.files import check_readable
     from qanet.translation.translator import open_translator
 
+    if options.input != "-":
+        check_readable([options.input])
     translator = open_translator(options.translator)
     lines = _lines(options.input)
     while part := list(islice(lines, translator.batch_size)):

@@ -3,6 +3,7 @@
 import hashlib
 import math
 import shutil
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -20,6 +21,9 @@ from qanet.text.contextual import ContextualEncoder
 
 # Part of the cache key: raise it when an encoder gives other vectors of the same text.
 FORMAT = 1
+
+# Seconds after which an unfinished file that nobody writes is one of a killed process.
+LEFT_AFTER = 3600
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,7 @@ def _encoded(
     # There is no such file, or it is damaged: nearly anything, from NumPy's parser.
     except Exception:
         pass
+    _remove_left(path)
     _check_room(encoder.cache, 2 * math.prod(shape))
     vectors = iter(
         progress_bar(
@@ -101,6 +106,14 @@ def _encoded(
     except UserError as error:
         log.warning("%s; the next start will take as long", error)
         return _in_memory(shape, encoder.encode(texts, spans))
+
+
+def _remove_left(path: Path) -> None:
+    """Removes what processes that were killed while they encoded have left."""
+    for part in path.parent.glob(f".{path.name}.*.tmp"):
+        # Another process may be encoding the same; it writes all the time.
+        if time.time() - part.stat().st_mtime > LEFT_AFTER:
+            part.unlink(missing_ok=True)
 
 
 def _check_room(directory: Path, needed: int) -> None:

@@ -123,8 +123,11 @@ def _reach(url: str) -> None:
 def _downloading(failure: str) -> Iterator[None]:
     """Within this context whatever goes wrong is a `UserError` that begins so."""
     try:
-        # Libraries say what they download where results go.
-        with contextlib.redirect_stdout(sys.stderr):
+        with contextlib.ExitStack() as stack:
+            # Libraries say what they download where results go.
+            quiet = is_quiet() or sys.stderr is None
+            to = stack.enter_context(open(os.devnull, "w")) if quiet else sys.stderr
+            stack.enter_context(contextlib.redirect_stdout(to))
             yield
     except Exception as error:  # Whatever the layers below a download raise.
         reason = str(error).strip().partition("\n")[0]

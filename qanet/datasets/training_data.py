@@ -141,6 +141,10 @@ def load_packed(path: str | Path, text: str = "words") -> TrainingData:
         }
         if ORIGINAL not in sources or sum(sources.values()) != len(train):
             raise ValueError("the training sets do not add up")
+        if min(sources.values()) < 1:
+            raise ValueError("a training set has no questions")
+        if counts.keys() != {"train", "dev", *sources} - {ORIGINAL}:
+            raise ValueError("counted other sets than there are")
     except (DamagedFile, KeyError, OverflowError, TypeError, ValueError):
         raise UserError(
             f"{path}: damaged, or not a file of this version; make it anew with "

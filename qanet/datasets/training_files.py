@@ -26,7 +26,7 @@ from qanet.datasets.training_data import TrainingData, load_packed
 from qanet.errors import UserError
 from qanet.files import check_readable
 from qanet.frozen import open_encoder
-from qanet.models.pretrained import check_sizes
+from qanet.models.pretrained import check_pretrained
 from qanet.models.registry import MODELS, contextual_of
 from qanet.text.encoders import TextEncoder
 from qanet.text.pieces import WordPieces
@@ -65,7 +65,7 @@ def check_files(config: Config, resume: bool = False) -> None:
         return
     model = config.model
     if MODELS[model.name].load_pretrained and model.pretrained:
-        check_sizes(model)
+        check_pretrained(model)
     if contextual_of(model):
         open_encoder(Path(model.contextual), model.contextual_layers)
 
@@ -91,6 +91,12 @@ def read_training_data(
         data = _read_files(config, cache, vocabulary)
     if not data.teacher:
         _check_untaught(config.training)
+    elif MODELS[config.model.name].limits.answer == 1:
+        # A word's places share one logit, and a teacher tells them apart.
+        raise UserError(
+            f"{config.model.name}: chooses among words, not places, and learns from "
+            "no teacher; leave training.teacher out, or pack the data set without it"
+        )
     return data
 
 
@@ -184,6 +190,9 @@ def _read_files(
         )
         encoder.cache = cache
         vocabulary = replace(vocabulary, contextual=encoder)
+        # Dev's go into the cache too before the first step: an encoder or a disk that
+        # fails is told now, not at the first evaluation.
+        read_contextual(examples["dev"], dev, vocabulary)
     return TrainingData(
         train,
         sources,

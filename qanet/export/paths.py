@@ -1,6 +1,6 @@
 """A configuration that travels: files by their names, without where they lay."""
 
-from pathlib import Path
+from pathlib import PureWindowsPath
 from typing import Any
 
 from qanet.config import Config
@@ -28,5 +28,6 @@ def _named(value: Any) -> Any:
         return {key: _named(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_named(item) for item in value]
-    # A root or a drive has no name.
-    return Path(value).name or value if isinstance(value, str) else value
+    # One of Windows' is told apart at either kind of stroke; the run may be of another
+    # machine. A root or a drive has no name.
+    return PureWindowsPath(value).name or value if isinstance(value, str) else value

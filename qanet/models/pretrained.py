@@ -15,6 +15,7 @@ import numpy as np
 
 from qanet.errors import UserError, needing, reading
 from qanet.files import parse_json, write_file, write_text
+from qanet.text.pieces import WordPieces
 
 if TYPE_CHECKING:
     import keras
@@ -69,6 +70,10 @@ def load_pretrained(model: "keras.Model", config: "BERTConfig") -> None:
                 continue
             raise UserError(f"{path}: has no tensor {name}")
         tensor = place.change(tensors.pop(name))
+        if not np.isfinite(tensor).all():
+            raise UserError(
+                f"{path}: {name} has what is no finite number; fetch the model anew"
+            )
         whole = values.setdefault(
             id(place.variable), (place.variable, np.array(place.variable))
         )[1]
@@ -123,6 +128,18 @@ def save_pretrained(
     write_file(directory / SAFETENSORS, lambda file: file.write(content))
     # Last, so that it is there where all is.
     write_text(directory / "config.json", json.dumps(stored, indent=2) + "\n")
+
+
+def check_pretrained(config: "BERTConfig") -> None:
+    """Refuses a directory that is no public model, or one of other sizes.
+
+    Raises:
+        UserError: a file is missing, or the sizes are others.
+    """
+    check_sizes(config)
+    directory = Path(config.pretrained)
+    weight_files(directory)
+    WordPieces.load(directory)
 
 
 def check_sizes(config: "BERTConfig") -> None:

@@ -61,7 +61,7 @@ class Model:
     settings: type[Section]
     build: "Callable[[Section, Any], keras.Model]"
     flops: Callable[[Section, Any, int, int], int]
-    attention: "Callable[[keras.Model], keras.KerasTensor] | None" = None
+    attention: "Callable[[keras.Model], keras.KerasTensor]"
     text: str = "words"
     sizes: Callable[[Any, Section], Any] = word_sizes
     limits: ReadingLimits = field(default_factory=ReadingLimits)
@@ -149,15 +149,11 @@ def with_attention(model: "keras.Model", config: Section) -> "keras.Model":
 
     Args:
         model: a reading model.
-        config: its settings. Of a kind of model that does not tell its attention, the
-            model is returned as it is.
+        config: its settings.
     """
-    attention = MODELS[config.name].attention
-    if attention is None:
-        return model
     import keras
 
-    outputs = model.output | {"attention": attention(model)}
+    outputs = model.output | {"attention": MODELS[config.name].attention(model)}
     return keras.Model(model.input, outputs, name=model.name)
 
 

@@ -80,8 +80,8 @@ class WordReaderConfig(Section):
         highway_layers: layers of the highway network.
         highway_before_projection: run the highway network at the width of the joined
             embeddings, as the QANet paper does, instead of at the model's width.
-        embedding_norm: normalise each word's embedding before the encoder; the paper
-            has false.
+        embedding_norm: normalise each word's embedding before the encoder; the QANet
+            paper has false.
         word_dropout: dropout rate of the word vectors.
         character_dropout: dropout rate of each word's character feature.
         dropout: dropout rate of every sub-layer.

@@ -75,9 +75,7 @@ class PiecePredictor(keras.layers.Layer):
         # A product, whose gradient is one too.
         chosen = ops.one_hot(positions, ops.shape(x)[1], dtype=x.dtype)
         x = self.norm(self.transform(ops.matmul(chosen, x)))
-        # In single precision there, for look-ups.
-        table = ops.cast(ops.transpose(self.embedding.piece_table), x.dtype)
-        return ops.cast(ops.matmul(x, table) + self.bias, "float32")
+        return ops.matmul(x, ops.transpose(self.embedding.piece_table)) + self.bias
 
     def compute_output_shape(self, x_shape, positions_shape):
         return (*positions_shape, self.embedding.pieces)

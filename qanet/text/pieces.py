@@ -30,7 +30,10 @@ SPECIAL = (PADDING, UNKNOWN, CLS, SEP, MASK)
 ALPHABET = 1000
 
 # Pieces are counted in parts of a text, cut at white space where there is any.
-PARTS = re.compile(r"(?s:.{1,4096}(?=[ \t\n\r]|\Z)|.{1,4096})")
+PARTS = re.compile(r"(?s:(?P<whole>.{1,4096}(?=[ \t\n\r]|\Z))|.{1,4096})")
+
+# A longer word is one unknown piece, so no word has more pieces.
+LONGEST_WORD = 100
 
 # Half surrogate pairs, which are no text to the library; they are cleaned away.
 SURROGATES = re.compile("[\ud800-\udfff]")
@@ -130,12 +133,15 @@ class WordPieces:
     def count(self, text: str, most: int | None = None) -> int:
         """How many pieces a text has; some number above `most` where there are more.
 
-        A text without white space for thousands of characters may be counted higher
-        than it is split: it is counted in parts, at whose ends no piece goes on.
+        A text without white space for thousands of characters is counted in parts that
+        may end inside a word. Then it may be counted higher than it is split, but
+        never lower.
         """
         total = 0
         for part in PARTS.finditer(text):
             total += len(self._encode(part[0]).ids)
+            if part["whole"] is None:
+                total += LONGEST_WORD
             if most is not None and total > most:
                 break
         return total
@@ -210,7 +216,7 @@ class WordPieces:
     def _tokenizer(self):
         tokenizers = _library()
         model = tokenizers.models.WordPiece(
-            self.number_of, unk_token=UNKNOWN, max_input_chars_per_word=100
+            self.number_of, unk_token=UNKNOWN, max_input_chars_per_word=LONGEST_WORD
         )
         return _tokenizer(model, not self.is_cased)
 

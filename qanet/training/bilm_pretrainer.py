@@ -19,9 +19,9 @@ from qanet.pretraining.texts import Document, read_documents, split_held_out
 from qanet.pretraining.word_vocabulary import WordVocabulary
 from qanet.text.tokenizer import words_of
 from qanet.training.distribution import make_distribution
+from qanet.training.errors import diverged
 from qanet.training.learner import Learner
 from qanet.training.loop import Loop, Task
-from qanet.training.progress_bar import diverged
 
 # Of the training, and of what is held out.
 LEAST_DOCUMENTS = 1

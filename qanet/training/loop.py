@@ -24,8 +24,9 @@ from qanet.run_directory import RunDirectory
 from qanet.training.checkpoint import Progress, restore_checkpoint, save_checkpoint
 from qanet.training.curves import Curves
 from qanet.training.distribution import Distribution
+from qanet.training.errors import diverged
 from qanet.training.learner import Learner
-from qanet.training.progress_bar import ProgressBar, diverged
+from qanet.training.progress_bar import ProgressBar
 
 
 @dataclass(frozen=True)
@@ -194,6 +195,9 @@ class Loop:
                 report.step(loss)
             progress.round_loss = report.wait()
             norm = float(ops.convert_to_numpy(norm))
+        if not math.isfinite(norm):
+            # The loss is told one step later, and a checkpoint comes before that.
+            raise diverged(f"the gradient's norm is {norm} at step {end}")
         seconds = time.monotonic() - begin
         progress.step = end
         progress.examples += sum(len(batch.items) for batch in plan)

@@ -9,6 +9,7 @@ import keras
 from qanet.datasets.batches import training_batches
 from qanet.errors import UserError
 from qanet.models.prediction import prediction
+from qanet.training.errors import out_of_memory
 from qanet.training.learner import Learner
 from qanet.training.shares import divisible
 
@@ -28,8 +29,15 @@ class JaxDistribution:
         if devices:
             self._layout = keras.distribution.DataParallel(devices=list(devices))
 
+    @contextlib.contextmanager
     def scope(self):
-        return self._layout.scope() if self._layout else contextlib.nullcontext()
+        try:
+            with self._layout.scope() if self._layout else contextlib.nullcontext():
+                yield
+        except jax.errors.JaxRuntimeError as error:
+            if "RESOURCE_EXHAUSTED" not in str(error):
+                raise
+            raise out_of_memory() from None
 
     def training(self, learner):
         step = jax.jit(step_of(learner), donate_argnums=0)

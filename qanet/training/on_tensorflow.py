@@ -17,6 +17,7 @@ from qanet.errors import UserError
 from qanet.models.half_precision import around_products, is_half_on_processor
 from qanet.models.prediction import prediction
 from qanet.training.cluster import is_first_worker
+from qanet.training.errors import out_of_memory
 from qanet.training.learner import Learner
 from qanet.training.shares import divisible
 
@@ -51,6 +52,8 @@ class TensorFlowDistribution:
                 "another worker has stopped or cannot be reached; see what it says, "
                 "then start all workers again with --resume"
             ) from None
+        except tf.errors.ResourceExhaustedError:
+            raise out_of_memory() from None
 
     def training(self, learner):
         # Alone, the whole step is one program of XLA's. With replicas only loss and

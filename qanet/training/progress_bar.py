@@ -7,18 +7,10 @@ from collections.abc import Iterable
 from keras import ops
 from tqdm import tqdm
 
-from qanet.errors import UserError
+from qanet.training.errors import diverged
 
 # Seconds between two looks at the loss.
 LOOK_EVERY = 0.2
-
-
-def diverged(what: str) -> UserError:
-    """The error of a training that has come to what is no number."""
-    return UserError(
-        f"{what}; start a new run with a lower training.learning_rate "
-        "(--set training.learning_rate=...)"
-    )
 
 
 class ProgressBar:

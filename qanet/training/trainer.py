@@ -18,10 +18,10 @@ from qanet.reader import NotFinite, Reader
 from qanet.run import Run, build_run_model, embedding_sizes
 from qanet.training.checkpoint import checkpoints
 from qanet.training.distribution import Distribution, check_share
+from qanet.training.errors import diverged
 from qanet.training.learner import Learner
 from qanet.training.loop import Loop, Task
 from qanet.training.loss import distillation_loss, span_loss
-from qanet.training.progress_bar import diverged
 
 
 class Trainer:

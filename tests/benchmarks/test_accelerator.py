@@ -52,7 +52,7 @@ def test_measures_on_jax_where_tensorflow_cannot_be_imported(
     result = json.loads(output.read_text())
     assert result["backend"] == "jax"
     assert result["device"]
-    assert result["versions"].keys() == {"python", "keras", "numpy", "jax", "jaxlib"}
+    assert result["versions"].keys() >= {"python", "keras", "numpy", "jax", "jaxlib"}
     assert result["preset"] == "qanet"
     assert result["set"] == TINY
     rows = result["rows"]

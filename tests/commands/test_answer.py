@@ -244,6 +244,28 @@ def test_two_commands_do_not_write_the_same_file(
     assert [line["row"] for line in lines] == [1, 2, 3]
 
 
+def test_an_output_that_another_program_wrote_meanwhile_is_kept(
+    loaded, questions, tmp_path, monkeypatch, capsys
+):
+    output = tmp_path / "answers.jsonl"
+    answer_rows = question_file.answer_rows
+
+    def meanwhile(*arguments):
+        output.write_text("precious")
+        return answer_rows(*arguments)
+
+    monkeypatch.setattr(question_file, "answer_rows", meanwhile)
+    with pytest.raises(SystemExit):
+        many("--input", questions, "--output", output)
+    assert "is there already" in capsys.readouterr().err
+    assert output.read_text() == "precious"
+    # Nothing is answered twice.
+    output.unlink()
+    monkeypatch.setattr(question_file, "answer_rows", answer_rows)
+    many("--input", questions, "--output", output)
+    assert len(output.read_text("utf-8").splitlines()) == 3
+
+
 def test_bad_rows_are_told_and_the_others_answered(loaded, questions, tmp_path, capsys):
     questions.write_text(f"{rows('Who?')}{{\n\n{rows(' ')}{rows('Where?')}")
     output = tmp_path / "answers.jsonl"

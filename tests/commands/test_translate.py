@@ -43,11 +43,16 @@ def test_run_translates_a_sentence_a_line(opened, tmp_path, capsys):
     assert capsys.readouterr().out.splitlines()[0] == "old is Zoë\told is Zoë!"
 
 
+def test_run_refuses_a_missing_text_before_it_loads_a_model(
+    refused, monkeypatch, tmp_path
+):
+    monkeypatch.setattr("qanet.translation.translator.open_translator", None)
+    command = ["run", "--translator", "x", "--input", tmp_path / "text.txt"]
+    assert "No such file" in refused(cli.main, "translate", *command)
+
+
 def test_run_refuses_mistakes(refused, opened, tmp_path):
     command = ["run", "--translator", "x", "--input"]
-    assert "No such file" in refused(
-        cli.main, "translate", *command, tmp_path / "text.txt"
-    )
     (tmp_path / "text.txt").write_bytes(b"caf\xe9")
     assert "not UTF-8" in refused(
         cli.main, "translate", *command, tmp_path / "text.txt"

@@ -1,6 +1,8 @@
 """Tests of qanet.datasets.contextual."""
 
 import io
+import os
+import time
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -127,6 +129,22 @@ def test_what_is_wrong_with_the_encoder_is_no_fault_of_the_cache(tmp_path, caplo
     with pytest.raises(UserError, match="damaged"):
         vectors_of(encoder)
     assert not caplog.text
+
+
+def test_what_a_killed_process_has_left_makes_room(tmp_path):
+    vectors_of(Counting(tmp_path))
+    (path, *_) = tmp_path.iterdir()
+    path.unlink()
+    parts = [tmp_path / f".{path.name}.{n}.tmp" for n in ("0123abcd", "4567abcd")]
+    other = tmp_path / ".words-1.npz.0123abcd.tmp"
+    for part in (*parts, other):
+        part.touch()
+    hours_ago = time.time() - 7200
+    for part in (parts[0], other):
+        os.utime(part, (hours_ago, hours_ago))
+    vectors_of(Counting(tmp_path))
+    # Another process may be writing the second one.
+    assert [part.exists() for part in (*parts, other)] == [False, True, True]
 
 
 def test_a_disk_without_room_is_told_before_anything_is_encoded(tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 import io
 import json
+import logging
 import re
 import sys
 import urllib.error
@@ -11,6 +12,7 @@ from pathlib import Path
 import keras
 import pytest
 
+from qanet.console import log
 from qanet.datasets.sources import SQUAD_FILES, SQUAD_URL, load_examples
 from qanet.datasets.squad import COUNTS, Example, Span, read_squad
 from qanet.errors import UserError
@@ -236,6 +238,15 @@ def test_checksums_are_those_of_tensorflow_datasets():
     assert known == {
         SQUAD_URL + name: checksum for name, checksum in SQUAD_FILES.values()
     }
+
+
+def test_what_a_download_prints_goes_where_remarks_go(
+    without_tfds, monkeypatch, capsys
+):
+    for level, printed in ((logging.INFO, "Downloading\n"), (logging.WARNING, "")):
+        monkeypatch.setattr(log, "level", level)
+        load_examples("squad", "dev")
+        assert capsys.readouterr() == ("", printed)
 
 
 def test_a_download_from_the_authors_that_fails(without_tfds, monkeypatch):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from made_training_data import COUNTS, odd_training_data
 
-from qanet.config import Config
+from qanet.config import Config, load_preset
 from qanet.datasets.features import build_features
 from qanet.datasets.soft_targets import TeacherTargets, made_targets, save_targets
 from qanet.datasets.squad import Example, Span, write_squad
@@ -197,6 +197,15 @@ def test_how_to_learn_from_a_teacher_that_is_not_there(data, tmp_path, key):
     said = TeacherTargets(np.zeros((2, 14), "float16"), np.array([0, 7, 14]), False)
     save_packed(path, replace(data, teacher=said))
     assert read_training_data(config, tmp_path).teacher
+
+
+def test_what_chooses_among_words_learns_from_no_teacher(data, tmp_path):
+    path = tmp_path / "data.npz"
+    said = TeacherTargets(np.zeros((2, 14), "float16"), np.array([0, 7, 14]), False)
+    save_packed(path, replace(data, teacher=said))
+    cloze = load_preset("aoa-cloze", [f"data.packed={path}"])
+    with pytest.raises(UserError, match=r"aoa-cloze: .*learns from no teacher"):
+        read_training_data(cloze, tmp_path)
 
 
 def test_a_packed_teacher_may_have_no_share(data, tmp_path):

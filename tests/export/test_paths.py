@@ -27,6 +27,11 @@ def test_files_keep_their_names_alone():
     assert found.model.model_copy(update={"contextual": "../runs/bilm"}) == config.model
 
 
+def test_a_run_may_have_been_trained_on_another_system():
+    config = load_preset("qanet", [r"data.train=C:\Users\zoe\train.json"])
+    assert without_paths(config).data.train == "train.json"
+
+
 def test_packed_data_keep_their_name_alone():
     config = Config.model_validate({"data": {"packed": "/home/zoe/squad.npz"}})
     assert without_paths(config).data.packed == "squad.npz"

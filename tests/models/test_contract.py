@@ -371,8 +371,8 @@ def test_one_batch_is_learned_by_heart(settings, sizes, examples):
 
 
 @pytest.mark.skipif(keras.backend.backend() != "jax", reason="reads JAX' programs")
-def test_flops_are_about_those_of_the_model_s_products(settings, sizes, examples):
-    """Each model's own test says what exactly is left out."""
+def test_flops_are_those_of_the_model_s_products(settings, sizes, examples):
+    """But for QANet's, whose own test says what is counted otherwise."""
     import jax
 
     config = settings(character_filters=0)
@@ -385,4 +385,5 @@ def test_flops_are_about_those_of_the_model_s_products(settings, sizes, examples
     program = jax.make_jaxpr(forward)(batch(examples, 13, 7))
     products = products_of(program.jaxpr)
     counted = len(examples) * forward_flops(config, sizes, 13, 7)
-    assert counted == pytest.approx(products, rel=0.1)
+    tolerance = 0.02 if config.name == "qanet" else 0.0
+    assert counted == pytest.approx(products, rel=tolerance, abs=0)

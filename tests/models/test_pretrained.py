@@ -17,6 +17,7 @@ import pytest
 from qanet.errors import UserError
 from qanet.models.bert import BERTConfig, build_bert, piece_sizes
 from qanet.models.pretrained import (
+    check_pretrained,
     check_sizes,
     load_pretrained,
     read_tensors,
@@ -281,10 +282,18 @@ HEAD = "qa_outputs__weight"
             {"encoder__layer__2__x": [1]},
             r"has a tensor encoder\.layer\.2\.x, for which",
         ),
+        ({BIAS: np.full(8, np.nan)}, r"dense\.bias has what is no finite number"),
         ({HEAD: np.ones((2, 8))}, r"has no tensor qa_outputs\.bias"),
         ({HEAD: np.ones((3, 8))}, r"qa_outputs\.weight has shape \(8, 3\), not"),
     ],
-    ids=["missing", "misshapen", "left over", "half a head", "head of another kind"],
+    ids=[
+        "missing",
+        "misshapen",
+        "left over",
+        "infinite",
+        "half a head",
+        "head of another kind",
+    ],
 )
 def test_a_tensor_that_does_not_fit_is_named(copied, changes, message):
     with pytest.raises(UserError, match=message) as error:
@@ -304,6 +313,16 @@ def test_nothing_is_loaded_of_a_model_that_does_not_fit(copied):
         load_pretrained(model, config)
     for weight, value in zip(model.weights, before, strict=True):
         np.testing.assert_array_equal(weight, value)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "vocab.txt"])
+def test_a_file_that_is_missing_is_told_before_anything_is_built(copied, name):
+    directory = copied()
+    config = BERTConfig(pretrained=str(directory), **SIZES)
+    check_pretrained(config)
+    (directory / name).unlink()
+    with pytest.raises(UserError, match=re.escape(name)):
+        check_pretrained(config)
 
 
 def test_other_sizes_are_refused_with_the_options_to_give():

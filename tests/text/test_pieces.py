@@ -56,20 +56,21 @@ def test_a_vocabulary_with_upper_case_tells_cases_apart():
 
 @settings(max_examples=200)
 @given(st.text())
-@example("e\u0301\u0301 \ud800 ﬁ İ")
+@example("e\u0301\u0301 \ud800 ﬁ İ \ufffd")
 def test_places_are_in_order_and_hold_what_they_stand_for(text):
     spans = LOWER.tokens(text)[1]
     assert all(0 <= start < end <= len(text) for start, end in spans)
     for (start, end), (following, last) in itertools.pairwise(spans):
         assert start <= following
         assert end <= last
-    # Nothing but spaces, control characters and accents is left out.
+    # Nothing but spaces, control characters, accents and what stands for a damaged
+    # character is left out.
     left = set(range(len(text)))
     for start, end in spans:
         left -= set(range(start, end))
     for place in left:
         category = unicodedata.category(text[place])
-        assert category[0] in "ZC" or category == "Mn"
+        assert category[0] in "ZC" or category == "Mn" or text[place] == "\ufffd"
 
 
 @settings(max_examples=200)
@@ -83,6 +84,17 @@ def test_pieces_are_counted_in_parts_cut_at_white_space(text):
         patch.setattr(pieces, "PARTS", re.compile(pattern))
         assert LOWER.count(text) == count
         assert (LOWER.count(text, 3) > 3) == (count > 3)
+
+
+@settings(max_examples=200)
+@given(st.text("zoelivs.東 ", max_size=40), st.integers(1, 9))
+@example("s.zoelives", 5)
+def test_pieces_are_never_counted_too_low(text, longest):
+    """A word that is cut in two may be two pieces, and five when it is split."""
+    pattern = pieces.PARTS.pattern.replace("4096", str(longest))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pieces, "PARTS", re.compile(pattern))
+        assert LOWER.count(text) >= len(LOWER.tokens(text)[0])
 
 
 def test_the_column_has_each_piece_s_number():

@@ -101,7 +101,7 @@ def test_resume_of_a_model_that_has_not_taken_a_step(trained_learner, tmp_path):
     assert_same(values(model), values(trained_learner))
 
 
-def test_seeds_not_in_the_checkpoint(trained_learner, other_learner, tmp_path):
+def test_seeds_are_in_the_checkpoint(trained_learner, other_learner, tmp_path):
     save_checkpoint(tmp_path, trained_learner.state, Progress(3))
     restored, original = [], []
     assert restore_checkpoint(tmp_path, other_learner.state)
@@ -115,7 +115,7 @@ def test_seeds_not_in_the_checkpoint(trained_learner, other_learner, tmp_path):
     assert_same(dict(enumerate(restored)), dict(enumerate(original)))
 
 
-def test_ema_not_in_the_checkpoint(trained_learner, other_learner, tmp_path):
+def test_averages_are_in_the_checkpoint(trained_learner, other_learner, tmp_path):
     save_checkpoint(tmp_path, trained_learner.state, Progress(3))
     with trained_learner.averaged_weights():
         expected = trained_learner.model.get_weights()

@@ -405,3 +405,25 @@ def test_two_workers_train_like_one_although_one_of_them_dies(
     best = max(alone.history, key=lambda row: row["f1"])
     assert metrics["f1"] == pytest.approx(best["f1"])
     assert metrics["exact_match"] == pytest.approx(best["exact_match"])
+
+
+@pytest.mark.parametrize("strategy", ["none", "mirrored"])
+def test_a_device_without_memory_is_told_in_a_line(strategy):
+    if keras.backend.backend() == "jax":
+        from jax.errors import JaxRuntimeError
+
+        full = JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 7 bytes")
+        other = JaxRuntimeError("INTERNAL: something else")
+    else:
+        from tensorflow import errors
+
+        full = errors.ResourceExhaustedError(None, None, "OOM when allocating")
+        other = errors.InternalError(None, None, "something else")
+    devices = make_distribution(DistributionConfig(strategy=strategy))
+    with (
+        pytest.raises(UserError, match=r"out of memory; .*training\.batch_size"),
+        devices.scope(),
+    ):
+        raise full
+    with pytest.raises(type(other), match="something else"), devices.scope():
+        raise other

@@ -19,7 +19,7 @@ def rates(count, **settings):
 
 @pytest.mark.parametrize("warmup", ["linear", "logarithmic"])
 @pytest.mark.parametrize("warmup_steps", [0, 1, 1000])
-def test_warm_up_rate_exactly_zero_on_the_first_step(warmup, warmup_steps):
+def test_the_first_step_of_the_warm_up_has_a_rate(warmup, warmup_steps):
     (first,) = rates(1, warmup=warmup, warmup_steps=warmup_steps)
     assert first > 0
 
@@ -68,7 +68,7 @@ def test_cosine_falls_from_the_full_rate_to_zero_at_the_last_step():
     np.testing.assert_allclose(actual, [0.2, 0.4, *falling, 0, 0], atol=1e-7)
 
 
-def test_ema_decay_used_as_decay_of_the_learning_rate():
+def test_the_average_has_a_decay_of_its_own():
     settings = {"warmup_steps": 0, "decay": "constant", "learning_rate": 0.5}
     assert rates(3, ema_decay=0.5, **settings) == [0.5, 0.5, 0.5]
 

@@ -138,7 +138,7 @@ def test_resumption_hides_the_curves_of_later_steps_alone(trainer, scores, monke
     assert hidden_from == [1, 3]
 
 
-def test_shadow_never_used_for_evaluation(trainer, scores):
+def test_averages_are_what_is_evaluated(trainer, scores):
     scores.f1 = [10.0, 20.0, 30.0]
     trainer.loop.fit()
     raw, average = weights_of(trainer.model), averages_of(trainer)
@@ -228,6 +228,18 @@ def test_nan_loss_stops_the_training_and_names_the_step(trainer, scores):
     assert trainer.loop.resume()
     assert trainer.loop.progress.step == 2
     assert all(np.isfinite(w).all() for w in weights_of(trainer.model).values())
+
+
+def test_weights_without_a_finite_gradient_are_in_no_checkpoint(trainer, monkeypatch):
+    """The loss of the last step before a checkpoint may be finite."""
+
+    def train(maker, plan):
+        yield from [(1.0, np.inf)] * len(plan)
+
+    monkeypatch.setattr(trainer.loop, "train", train)
+    with pytest.raises(UserError, match=r"gradient's norm is inf at step 2\b"):
+        trainer.loop.fit()
+    assert not trainer.loop.resume()
 
 
 def test_answers_that_are_no_numbers_stop_it_too(trainer, scores):
