@@ -31,7 +31,7 @@ from qanet.settings import (
     check_plan,
     configure,
 )
-from qanet.text.settings import VocabularyConfig
+from qanet.text.config import VocabularyConfig
 
 # Of a file or a data set.
 Name = Annotated[str, Field(min_length=1)]

@@ -283,3 +283,32 @@ def decide(answers: Sequence[Answer], threshold: float) -> list[Answer]:
         return [none, *spans]
     place = max(1, answers.index(none))
     return [*spans[:place], none, *spans[place:]]
+
+
+def probabilities(logits: ContextLogits) -> np.ndarray:
+    """Softmax of the start logits and of the end logits, "no answer" among them.
+
+    Half of the logit of no answer, which is a sum of two, goes to either side.
+
+    Returns:
+        float64 `(2, 1 + tokens)`, rows that sum to one, that of no answer first; that
+        is 0 where the model cannot tell. All are 0 where it can say nothing.
+    """
+    tokens = np.asarray(logits.tokens, np.float64)
+    none = np.full((2, 1), logits.no_answer / 2)
+    both = np.concatenate([none, tokens], axis=1)
+    peaks = both.max(axis=1, keepdims=True)
+    powers = np.exp(both - np.where(np.isfinite(peaks), peaks, 0.0))
+    totals = powers.sum(axis=1, keepdims=True)
+    return np.divide(powers, totals, out=np.zeros_like(powers), where=totals > 0)
+
+
+def log_totals(logits: ContextLogits) -> np.ndarray:
+    """Logarithm of what `probabilities` divides by, float64 `(2,)`.
+
+    It tells contexts that compete for one question apart; 0 where there is nothing.
+    """
+    tokens = np.asarray(logits.tokens, np.float64)
+    none = np.full((2, 1), logits.no_answer / 2)
+    totals = np.logaddexp.reduce(np.concatenate([none, tokens], axis=1), axis=1)
+    return np.where(np.isfinite(totals), totals, 0.0)

@@ -9,10 +9,15 @@ import numpy as np
 from qanet.console import log
 from qanet.datasets.features import Features, build_features
 from qanet.datasets.squad import Example
-from qanet.decoding import ContextLogits, split_no_answer
+from qanet.decoding import (
+    ContextLogits,
+    log_totals,
+    probabilities,
+    split_no_answer,
+)
 from qanet.errors import UserError
 from qanet.reader import Reader
-from qanet.token_alignment import align, log_totals, probabilities
+from qanet.token_alignment import align
 
 # Added to a probability before its logarithm, so that no logit is infinite.
 SMALLEST = 1e-12

@@ -14,6 +14,7 @@ from qanet.config import Config, load_preset, preset_names
 from qanet.errors import UserError
 from qanet.models.bidaf import BiDAFConfig
 from qanet.models.qanet import StackConfig
+from qanet.models.registry import MODELS
 from qanet.run import Run
 from qanet.settings import Section, load_settings
 
@@ -146,7 +147,11 @@ def test_every_setting_has_a_reader():
         for path in package.rglob("*.py")
         if path.name != "config.py"
     )
-    names = {key.rpartition(".")[2] for key in KEYS}
+    keys = [
+        *KEYS,
+        *(key for model in MODELS.values() for key in leaves(model.settings)),
+    ]
+    names = {key.rpartition(".")[2] for key in keys}
     assert {name for name in names if not re.search(rf"\.{name}\b", code)} == set()
 
 

@@ -18,11 +18,12 @@ from qanet.decoding import (
     best_spans,
     decide,
     join_windows,
+    log_totals,
+    probabilities,
     rank_answers,
     spans_of_context,
     split_no_answer,
 )
-from qanet.token_alignment import probabilities
 
 
 def brute_force(start_logits, end_logits, max_answer_tokens):
@@ -304,3 +305,34 @@ def test_there_is_no_answer_where_no_window_has_one():
 def test_a_context_without_a_token_has_no_spans():
     found = spans_of_context(ContextLogits(np.zeros((2, 0)), 2.0), 30, 5)
     assert found == NO_SPANS._replace(no_answer=2.0)
+
+
+def test_probabilities_are_a_softmax(rng):
+    tokens = rng.normal(size=(2, 4))
+    expected = np.exp(tokens) / np.exp(tokens).sum(axis=1, keepdims=True)
+    actual = probabilities(ContextLogits(tokens))
+    np.testing.assert_allclose(actual[:, 1:], expected)
+    assert actual[:, 0].tolist() == [0, 0]
+
+
+def test_log_totals_are_what_is_divided_by(rng):
+    tokens = rng.normal(size=(2, 4))
+    found = log_totals(ContextLogits(tokens, 3.0))
+    np.testing.assert_allclose(found, np.log(np.exp(tokens).sum(axis=1) + np.exp(1.5)))
+    assert log_totals(ContextLogits(np.zeros((2, 0)))).tolist() == [0, 0]
+
+
+def test_no_answer_takes_its_share():
+    # Logits of 0 and, of no answer, twice the logarithm of 2.
+    actual = probabilities(ContextLogits(np.zeros((2, 2)), 2 * np.log(2.0)))
+    np.testing.assert_allclose(actual, [[0.5, 0.25, 0.25]] * 2)
+
+
+def test_probabilities_of_large_logits_and_of_none():
+    large = probabilities(
+        ContextLogits(np.array([[3e4, -3e4], [-3e4, 3e4]], "float16"))
+    )
+    np.testing.assert_array_equal(large, [[0, 1, 0], [0, 0, 1]])
+    nothing = np.zeros((2, 0))
+    assert probabilities(ContextLogits(nothing)).tolist() == [[0], [0]]
+    assert probabilities(ContextLogits(nothing, 3.0)).tolist() == [[1], [1]]

@@ -8,11 +8,11 @@ import pytest
 from qanet.config import load_preset
 from qanet.datasets.features import build_features
 from qanet.datasets.squad import Example
+from qanet.decoding import probabilities
 from qanet.ensemble import Ensemble, load_readers
 from qanet.errors import UserError
 from qanet.reader import Reader
 from qanet.text.vocabulary import RESERVED, Vocabulary
-from qanet.token_alignment import probabilities
 
 CONTEXT = "Zoë lives in Rome"
 QUESTION = "Where?"

@@ -90,8 +90,6 @@ def test_every_extra_that_is_named_exists():
     found = re.findall(r"(?:qanet|'\.)\[([a-z0-9,]+)\]", "\n".join(texts))
     named = set(",".join(found).split(","))
     assert {"onnx", "plot", "serve", "tensorboard"} <= named <= set(extras)
-    # What the examples import.
-    assert "onnxruntime" in extras["onnx"]
 
 
 def test_the_installation_without_tensorflow_has_all_other_packages():
@@ -122,6 +120,17 @@ def test_the_packages_for_reading_are_those_of_the_whole_without_the_heavy_ones(
 def test_linked_files_exist(path):
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text(encoding="utf-8")):
         assert target.startswith("http") or (path.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: p.name)
+def test_linked_headings_exist(path):
+    """As GitHub makes anchors of headings."""
+    links = re.findall(r"\]\(([^)#:]*)#([^)]+)\)", path.read_text(encoding="utf-8"))
+    for target, anchor in links:
+        page = (path.parent / target if target else path).read_text(encoding="utf-8")
+        headings = re.findall(r"^#+ (.+)$", page, re.MULTILINE)
+        anchors = [re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings]
+        assert anchor in [name.replace(" ", "-") for name in anchors], (target, anchor)
 
 
 def test_every_layer_that_tells_its_paper_is_on_the_page_of_papers():

@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qanet.decoding import ContextLogits
-from qanet.token_alignment import align, log_totals, probabilities
+from qanet.token_alignment import align
 
 
 @st.composite
@@ -80,34 +79,3 @@ def test_an_answer_of_several_pieces_is_that_of_their_words():
     back = align(align(found, pieces, words), words, pieces)
     assert np.flatnonzero(back[0]).tolist() == [1, 2]
     assert np.flatnonzero(back[1]).tolist() == [6, 7]
-
-
-def test_probabilities_are_a_softmax(rng):
-    tokens = rng.normal(size=(2, 4))
-    expected = np.exp(tokens) / np.exp(tokens).sum(axis=1, keepdims=True)
-    actual = probabilities(ContextLogits(tokens))
-    np.testing.assert_allclose(actual[:, 1:], expected)
-    assert actual[:, 0].tolist() == [0, 0]
-
-
-def test_log_totals_are_what_is_divided_by(rng):
-    tokens = rng.normal(size=(2, 4))
-    found = log_totals(ContextLogits(tokens, 3.0))
-    np.testing.assert_allclose(found, np.log(np.exp(tokens).sum(axis=1) + np.exp(1.5)))
-    assert log_totals(ContextLogits(np.zeros((2, 0)))).tolist() == [0, 0]
-
-
-def test_no_answer_takes_its_share():
-    # Logits of 0 and, of no answer, twice the logarithm of 2.
-    actual = probabilities(ContextLogits(np.zeros((2, 2)), 2 * np.log(2.0)))
-    np.testing.assert_allclose(actual, [[0.5, 0.25, 0.25]] * 2)
-
-
-def test_probabilities_of_large_logits_and_of_none():
-    large = probabilities(
-        ContextLogits(np.array([[3e4, -3e4], [-3e4, 3e4]], "float16"))
-    )
-    np.testing.assert_array_equal(large, [[0, 1, 0], [0, 0, 1]])
-    nothing = np.zeros((2, 0))
-    assert probabilities(ContextLogits(nothing)).tolist() == [[0], [0]]
-    assert probabilities(ContextLogits(nothing, 3.0)).tolist() == [[1], [1]]

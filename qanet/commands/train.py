@@ -112,6 +112,7 @@ def _new_run(options: argparse.Namespace):
     from qanet.run import Run
 
     config = configured(options, "data.packed", options.packed)
+    _check_effect(options, config)
     if options.packed or config.data.packed:
         _check_packed(options)
     if config.training.start_from:
@@ -140,6 +141,20 @@ def _check_workers(options: argparse.Namespace, config) -> None:
         )
     if not options.output:
         raise UserError(f"{strategy}: give --output, a directory that all workers see")
+
+
+def _check_effect(options: argparse.Namespace, config) -> None:
+    """Refuses to set what has no effect without another setting."""
+    from qanet.models.registry import contextual_of
+
+    missing = {}
+    if config.training.optimizer != "adamw":
+        missing["training.weight_decay"] = "training.optimizer=adamw"
+    if not contextual_of(config.model):
+        missing["model.contextual_layers"] = "model.contextual=DIRECTORY"
+    for key in set_keys(options):
+        if key in missing:
+            raise UserError(f"--set {key}: changes nothing without {missing[key]}")
 
 
 def _check_packed(options: argparse.Namespace) -> None:

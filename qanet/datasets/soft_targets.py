@@ -13,10 +13,10 @@ import numpy as np
 
 from qanet.datasets.features import Features, splits_of
 from qanet.datasets.squad import Example
-from qanet.decoding import ContextLogits
+from qanet.decoding import ContextLogits, probabilities
 from qanet.errors import UserError, reading
 from qanet.files import DamagedFile, pack_json, read_arrays, unpack_json, write_file
-from qanet.token_alignment import align, probabilities
+from qanet.token_alignment import align
 
 # Raise it when the arrays change.
 FORMAT = 1

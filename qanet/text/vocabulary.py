@@ -16,8 +16,8 @@ import numpy as np
 
 from qanet.errors import UserError
 from qanet.files import write_file, write_text
+from qanet.text.config import VocabularyConfig
 from qanet.text.contextual import ContextualEncoder
-from qanet.text.settings import VocabularyConfig
 from qanet.text.tokenizer import count_tokens, words_of
 from qanet.text.vectors import WordVectors
 

@@ -1,10 +1,14 @@
 """Tests of qanet.commands.pack."""
 
+import json
+import shutil
+
 import pytest
 
 from qanet import cli
 from qanet.datasets import training_files
 from qanet.datasets.training_data import load_packed
+from qanet.run import Run
 
 
 def test_the_words_of_the_data_are_kept_unless_told_otherwise(
@@ -31,6 +35,26 @@ def test_what_a_training_that_starts_elsewhere_would_refuse(
     arguments = ["--set", start, "--vectors", "glove.txt", "--output", tmp_path / "a"]
     line = refused(cli.main, "pack", *tiny_arguments[:4], *arguments)
     assert f"{start}: brings its vocabulary" in line
+
+
+def test_a_training_that_starts_elsewhere_brings_its_words(
+    tiny_files, trained, tmp_path
+):
+    """Its vector files are not asked for; they may be gone."""
+    start = tmp_path / "start"
+    shutil.copytree(trained.directory, start)
+    config = json.loads((start / "config.json").read_text("utf-8"))
+    config["vocabulary"]["vectors"] = ["gone.txt"]
+    (start / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    output = tmp_path / "data.npz"
+    settings = {"training.start_from": start} | {
+        f"model.{name}": json.dumps(value) for name, value in config["model"].items()
+    }
+    given = [f"--set={name}={value}" for name, value in settings.items()]
+    data = ["--train", tiny_files.train, "--dev", tiny_files.dev]
+    cli.main(list(map(str, ["pack", *data, "--output", output, *given])))
+    words = Run(trained.directory).load_vocabulary().words
+    assert load_packed(output).vocabulary.words == words
 
 
 @pytest.mark.parametrize("place", ["file/new", "/proc/new", "/dev/null", "."])

@@ -48,6 +48,8 @@ def test_a_packed_data_set_goes_alone(refused, tmp_path, option):
         ("data.buckets=[", "data.buckets"),
         ("training.decay=steep", "training.decay"),
         ("training.learning_rate=.nan", "training.learning_rate"),
+        ("training.weight_decay=0.3", "nothing without training.optimizer=adamw"),
+        ("model.contextual_layers=2", "nothing without model.contextual=DIRECTORY"),
     ],
 )
 def test_impossible_setting(refused, tmp_path, override, named):

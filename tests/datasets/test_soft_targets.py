@@ -18,10 +18,9 @@ from qanet.datasets.soft_targets import (
     save_targets,
 )
 from qanet.datasets.squad import Example
-from qanet.decoding import ContextLogits
+from qanet.decoding import ContextLogits, probabilities
 from qanet.errors import UserError
 from qanet.text.tokenizer import words_of
-from qanet.token_alignment import probabilities
 
 NAMES = ("teacher.npz", "train.json")
 EXAMPLES = [example(n, (0, 0), number=i) for i, n in enumerate((5, 1, 7))]

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qanet.errors import UserError
-from qanet.text.settings import VocabularyConfig
+from qanet.text.config import VocabularyConfig
 from qanet.text.vectors import WordVectors
 from qanet.text.vocabulary import (
     CONTEXTUAL_DIRECTORY,

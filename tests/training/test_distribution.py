@@ -20,13 +20,16 @@ import qanet.training.trainer as trainer_module
 from qanet.config import DistributionConfig
 from qanet.datasets.plans import PlannedBatch
 from qanet.errors import UserError
+from qanet.frozen import open_encoder
 from qanet.run import Run, precision
+from qanet.text.tokenizer import words_of
 from qanet.training.distribution import check_share, make_distribution
 from qanet.training.loss import span_loss
 from qanet.training.progress_bar import ProgressBar
 from qanet.training.trainer import Trainer
 
 ROOT = Path(__file__).parents[2]
+PUBLIC = ROOT / "tests" / "models" / "public_bert"
 # What devices share does not depend on the model, and less of it compiles faster.
 PLAIN = {
     "heads": 0,
@@ -427,3 +430,19 @@ def test_a_device_without_memory_is_told_in_a_line(strategy):
         raise full
     with pytest.raises(type(other), match="something else"), devices.scope():
         raise other
+
+
+def test_a_frozen_language_model_computes_alone():
+    """Whatever devices the training that reads its vectors is shared among."""
+    text = "bb d e a f"
+    spans = np.array(words_of(text)[1])
+
+    def encode():
+        encoder = open_encoder(PUBLIC, 2)
+        (found,) = encoder.encode([text], [spans])
+        return np.array(found)
+
+    expected = encode()
+    with over(2).scope():
+        np.testing.assert_allclose(encode(), expected, atol=1e-3)
+    assert expected.any()
