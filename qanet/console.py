@@ -14,7 +14,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, BinaryIO
 
 from tqdm import tqdm
 
@@ -29,6 +29,12 @@ REMARKS = re.compile(rb"I\d{4} |WARNING: All log messages before absl::Initializ
 NO_GPU = re.compile(rb"E\d{4} .*failed call to cuInit")
 # One of them is there where a driver of NVIDIA's is, the second on WSL.
 DRIVERS = (Path("/proc/driver/nvidia"), Path("/dev/dxg"))
+
+# Characters that a terminal obeys.
+CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f]")
+
+# Stands for an empty answer where people read it.
+NO_ANSWER = "(no answer)"
 
 # Standard error is one for all threads.
 _holding_back = threading.Lock()
@@ -108,6 +114,18 @@ def _writing() -> Iterator[None]:
             f"standard output: has no {character!a} in its encoding, {error.encoding}; "
             "set PYTHONIOENCODING=utf-8, or give files other names"
         ) from None
+
+
+def standard_input() -> BinaryIO:
+    """Standard input as bytes; raises `UserError` where it is closed."""
+    if sys.stdin is None:
+        raise UserError("-: standard input is closed; pipe a text in or give a file")
+    return sys.stdin.buffer
+
+
+def printable(text: str) -> str:
+    """A text on one line, without the characters that a terminal obeys."""
+    return " ".join(CONTROLS.sub(" ", text).split())
 
 
 def is_quiet() -> bool:

@@ -11,16 +11,21 @@ from pathlib import Path
 from typing import BinaryIO
 
 from qanet.commands.options import (
-    NO_ANSWER,
     add_reader,
     check_file,
     check_reader,
     load_backend,
     positive,
+)
+from qanet.console import (
+    NO_ANSWER,
+    is_verbose,
+    log,
     printable,
+    progress_bar,
+    say,
     standard_input,
 )
-from qanet.console import is_verbose, log, progress_bar, say
 from qanet.errors import UserError, reading
 from qanet.shipped import shipped_reader
 

@@ -5,11 +5,10 @@ import json
 import logging
 import os
 import re
-import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import qanet
 from qanet.console import load_keras
@@ -21,12 +20,6 @@ CACHE = (
     "What is made of data and vectors is kept in ~/.cache/qanet ($XDG_CACHE_HOME/qanet "
     "where that is set), so that a second start is fast; it may be deleted."
 )
-
-# Characters that a terminal obeys.
-CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f]")
-
-# Stands for an empty answer where people read it.
-NO_ANSWER = "(no answer)"
 
 
 class _Formatter(argparse.HelpFormatter):
@@ -257,18 +250,6 @@ def check_reader(directory: Path) -> None:
     run = Run(directory)
     run.load_config()
     run.check_weights()
-
-
-def standard_input() -> BinaryIO:
-    """Standard input as bytes; raises `UserError` where it is closed."""
-    if sys.stdin is None:
-        raise UserError("-: standard input is closed; pipe a text in or give a file")
-    return sys.stdin.buffer
-
-
-def printable(text: str) -> str:
-    """A text on one line, without the characters that a terminal obeys."""
-    return " ".join(CONTROLS.sub(" ", text).split())
 
 
 def positive(text: str, most: int = 1_000_000) -> int:

@@ -6,17 +6,15 @@ from pathlib import Path
 
 from qanet.commands.options import (
     CACHE,
-    NO_ANSWER,
     RUNS,
     add_configuration,
     check_directory,
     configured,
-    printable,
     set_keys,
 )
 from qanet.commands.start_from import started
 from qanet.config import preset_names
-from qanet.console import load_keras, log, say
+from qanet.console import NO_ANSWER, load_keras, log, printable, say
 from qanet.errors import UserError
 from qanet.memory import keep_blocks
 

@@ -10,10 +10,9 @@ from qanet.commands.options import (
     add_training,
     check_directory,
     positive,
-    standard_input,
     training_configuration,
 )
-from qanet.console import load_keras, say
+from qanet.console import load_keras, say, standard_input
 from qanet.errors import reading
 from qanet.memory import keep_blocks
 
