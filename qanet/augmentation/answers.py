@@ -121,7 +121,6 @@ def find_by_edges(answer: str, text: str, position: float) -> Match | None:
     if not old or not new:
         return None
     core = answer[old[0].start : old[-1].end].casefold()
-    head, tail = answer[: old[0].start], answer[old[-1].end :]
 
     def likely(edge: "_Word") -> list[tuple[float, int]]:
         scored = (
@@ -149,14 +148,20 @@ def find_by_edges(answer: str, text: str, position: float) -> Match | None:
     best = max(
         found, key=lambda match: (match.score, -_distance(match, text, position))
     )
-    start, end = best.start, best.end
+    head, tail = answer[: old[0].start], answer[old[-1].end :]
+    return _with_edges(best, text, head, tail)
+
+
+def _with_edges(match: Match, text: str, head: str, tail: str) -> Match:
+    """The match with what an answer has before and after it, where the text has it."""
+    start, end = match.start, match.end
     starts, ends = map(set, zip(*token_spans(text), strict=True))
     # Of whole words: "his army" is not in "this army".
     if text[:start].endswith(head) and start - len(head) in starts:
         start -= len(head)
     if text.startswith(tail, end) and end + len(tail) in ends:
         end += len(tail)
-    return Match(start, end, best.score)
+    return Match(start, end, match.score)
 
 
 MATCHERS: dict[str, Callable[[str, str, float], Match | None]] = {

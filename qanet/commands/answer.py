@@ -147,12 +147,7 @@ def _answer_into(options: argparse.Namespace, source: BinaryIO, output: Path) ->
         with locked(part):
             try:
                 _refuse_existing(output)  # Another process may have finished it.
-                begun = part.stat().st_size > 0
-                if begun and (not key or _read_key(key_path) != key):
-                    raise UserError(
-                        f"{part}: has answers of another reader, or to other "
-                        "questions; remove it"
-                    )
+                _refuse_answers_of_others(part, key_path, key)
                 write_text(key_path, key)
                 done, bad = rows_done(part)
                 if done:
@@ -182,6 +177,14 @@ def _refuse_existing(output: Path) -> None:
     if output.exists():
         raise UserError(
             f"--output {output}: is there already; remove it or give another"
+        )
+
+
+def _refuse_answers_of_others(part: Path, key_path: Path, key: str) -> None:
+    begun = part.stat().st_size > 0
+    if begun and (not key or _read_key(key_path) != key):
+        raise UserError(
+            f"{part}: has answers of another reader, or to other questions; remove it"
         )
 
 

@@ -252,24 +252,14 @@ def aligned(
         UserError: the teacher has not seen all that is required, or cannot say that
             there is no answer where the student can.
     """
-    teacher, data = names
-    keys = [fingerprint(example) for example in examples]
-    first = keys[:required]
-    missing = [i for i, key in enumerate(first) if key not in targets.questions]
-    if missing:
-        raise UserError(
-            f"{teacher}: made of {targets.data}, it says nothing of {len(missing):,} "
-            f"of the {len(first):,} questions of {data}, or has other texts for "
-            f"them, the first being {examples[missing[0]].id}; make it anew with "
-            f"python -m qanet teach --train {data}"
-        )
+    _check_knows(targets, examples[:required], names)
     if none_first and not np.isfinite(targets.no_answer).all():
         raise UserError(
-            f"{teacher}: its teacher cannot say that there is no answer; take one that "
-            "was trained with data.no_answer, or train without it"
+            f"{names[0]}: its teacher cannot say that there is no answer; take one "
+            "that was trained with data.no_answer, or train without it"
         )
     parts, sizes = [], np.zeros(len(examples), dtype=np.int64)
-    for example, key in enumerate(keys):
+    for example, key in enumerate(map(fingerprint, examples)):
         question = targets.questions.get(key)
         if question is None:
             continue
@@ -286,3 +276,18 @@ def aligned(
     with np.errstate(divide="ignore"):
         values = np.log(np.concatenate(parts, axis=1)).astype("float16")
     return TeacherTargets(values, splits_of(sizes), none_first)
+
+
+def _check_knows(
+    targets: SoftTargets, examples: Sequence[Example], names: tuple[str, str]
+) -> None:
+    """Raises `UserError` where the teacher has not seen one of these examples."""
+    teacher, data = names
+    missing = [e for e in examples if fingerprint(e) not in targets.questions]
+    if missing:
+        raise UserError(
+            f"{teacher}: made of {targets.data}, it says nothing of {len(missing):,} "
+            f"of the {len(examples):,} questions of {data}, or has other texts for "
+            f"them, the first being {missing[0].id}; make it anew with "
+            f"python -m qanet teach --train {data}"
+        )
