@@ -1,6 +1,7 @@
 """Speed on an accelerator: training, prediction, and that of recurrent encoders.
 
-    KERAS_BACKEND=jax python benchmarks/accelerator.py [--batches 32 128] [--help]
+    KERAS_BACKEND=jax python benchmarks/accelerator.py [--batches 32 128] \
+        [--output speed.json] [--help]
 
 For each batch size and precision it takes steps on random words and prints examples/s,
 model GFLOP/s and the share of the rate at which the device multiplies two large
@@ -15,8 +16,8 @@ batch brought from the host's memory; a prediction is the model's compiled forwa
 Most of the time goes into compilation. `compile_seconds` is that of the first call.
 With JAX_COMPILATION_CACHE_DIR set, JAX keeps what it has compiled for further runs,
 whose compile seconds are those of reading it. To split a run over several calls, give
-each its own --parts, --batches, --precisions and --output. Rows are written as they are
-measured, so a run that is cut off leaves what it has.
+each its own --parts, --batches, --precisions and --output. Rows are written to --output
+as they are measured, so a run that is cut off leaves what it has.
 
 `peak_gib` is the most device memory taken since the start, in a row that raised it (JAX
 tells no other). Where an earlier measurement took more, and where the backend tells

@@ -8,6 +8,7 @@ from tiny_runs import eagerly
 
 from qanet import cli
 from qanet.config import load_preset
+from qanet.datasets.batches import read_contextual
 from qanet.datasets.training_files import check_files, read_training_data
 from qanet.errors import UserError
 from qanet.frozen import FrozenBERT
@@ -81,12 +82,16 @@ def test_it_explains_its_answers(run):
     assert sum(told.start) == pytest.approx(1, abs=0.01)
 
 
-def test_training_data_keep_their_vectors(config, tmp_path):
+def test_training_data_keep_their_vectors(config, tmp_path, monkeypatch):
     data = read_training_data(config, tmp_path)
     assert len(data.contextual.context) == len(data.train.context_words)
     assert len(data.contextual.question) == len(data.train.question_words)
     assert isinstance(data.contextual.context, np.memmap)
-    assert data.vocabulary.contextual.cache == tmp_path
+    encoder = data.vocabulary.contextual
+    assert encoder.cache == tmp_path
+    # Those of dev, too, so that nothing fails at the first evaluation.
+    monkeypatch.setattr(encoder, "encode", None)
+    assert read_contextual(data.dev_examples, data.dev, data.vocabulary)
 
 
 def test_exports_are_refused(run, refused, tmp_path):

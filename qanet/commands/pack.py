@@ -17,7 +17,8 @@ def add_parser(commands) -> None:
         description="Packs all that a training reads of its data into one compressed "
         "file, for a machine without TensorFlow, network or much room: train there "
         "with `python -m qanet train --packed FILE`. Keeps the vectors of the data's "
-        f"words only, unless vocabulary.extra_vectors is set. {CACHE}",
+        "words only, unless vocabulary.extra_vectors is set; with training.start_from, "
+        f"those of that run. {CACHE}",
     )
     add_configuration(parser, "qanet")
     parser.add_argument(
@@ -44,7 +45,7 @@ def _run(options: argparse.Namespace) -> None:
     sets = (config.data.train, config.data.dev, *config.data.augmented.values())
     files = (*sets, *config.vocabulary.vectors, config.training.teacher)
     check_file(options.output, others=filter(None, files))
-    check_files(config)
+    check_files(config, weights=False)
     # A training that starts elsewhere reads words and pieces as that run does.
     start = config.training.start_from
     vocabulary = Run(start).load_vocabulary() if start else None

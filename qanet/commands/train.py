@@ -142,7 +142,7 @@ def _check_workers(options: argparse.Namespace, config) -> None:
 
 
 def _check_effect(options: argparse.Namespace, config) -> None:
-    """Refuses to set what has no effect without another setting."""
+    """Refuses to set, by its own key, what has no effect without another setting."""
     from qanet.models.registry import contextual_of
 
     missing = {}

@@ -1,5 +1,6 @@
 """Contextual vectors of a data set, encoded once and kept on disk."""
 
+import contextlib
 import hashlib
 import math
 import shutil
@@ -111,9 +112,11 @@ def _encoded(
 def _remove_left(path: Path) -> None:
     """Removes what processes that were killed while they encoded have left."""
     for part in path.parent.glob(f".{path.name}.*.tmp"):
-        # Another process may be encoding the same; it writes all the time.
-        if time.time() - part.stat().st_mtime > LEFT_AFTER:
-            part.unlink(missing_ok=True)
+        # What cannot be removed stays, or another process has just removed it.
+        with contextlib.suppress(OSError):
+            # Another process may be encoding the same; it writes all the time.
+            if time.time() - part.stat().st_mtime > LEFT_AFTER:
+                part.unlink()
 
 
 def _check_room(directory: Path, needed: int) -> None:

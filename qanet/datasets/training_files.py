@@ -26,7 +26,7 @@ from qanet.datasets.training_data import TrainingData, load_packed
 from qanet.errors import UserError
 from qanet.files import check_readable
 from qanet.frozen import open_encoder
-from qanet.models.pretrained import check_pretrained
+from qanet.models.pretrained import check_pretrained, check_sizes
 from qanet.models.registry import MODELS, contextual_of
 from qanet.text.encoders import TextEncoder
 from qanet.text.pieces import WordPieces
@@ -39,12 +39,13 @@ from qanet.text.vectors import (
 from qanet.text.vocabulary import Vocabulary
 
 
-def check_files(config: Config, resume: bool = False) -> None:
+def check_files(config: Config, resume: bool = False, weights: bool = True) -> None:
     """Refuses files that cannot be opened, before anything else is waited for.
 
     Args:
         config: the configuration.
         resume: whether a run goes on, which has what it began with.
+        weights: whether those of `model.pretrained` are wanted, not its sizes alone.
 
     Raises:
         UserError: one of them is missing, or is nothing for this reader.
@@ -64,8 +65,14 @@ def check_files(config: Config, resume: bool = False) -> None:
     if resume:
         return
     model = config.model
+    if MODELS[model.name].limits.answer == 1 and config.training.teacher:
+        # A word's places share one logit, and a teacher tells them apart.
+        raise UserError(
+            f"training.teacher: {model.name} chooses among words, not places, and "
+            "learns from no teacher; leave it out"
+        )
     if MODELS[model.name].load_pretrained and model.pretrained:
-        check_pretrained(model)
+        (check_pretrained if weights else check_sizes)(model)
     if contextual_of(model):
         open_encoder(Path(model.contextual), model.contextual_layers)
 
@@ -91,12 +98,6 @@ def read_training_data(
         data = _read_files(config, cache, vocabulary)
     if not data.teacher:
         _check_untaught(config.training)
-    elif MODELS[config.model.name].limits.answer == 1:
-        # A word's places share one logit, and a teacher tells them apart.
-        raise UserError(
-            f"{config.model.name}: chooses among words, not places, and learns from "
-            "no teacher; leave training.teacher out, or pack the data set without it"
-        )
     return data
 
 
@@ -139,6 +140,12 @@ def _read_packed(config: Config, vocabulary: TextEncoder | None) -> TrainingData
             f"training.teacher: {config.data.packed} brings its own soft targets "
             "or none; leave this out, or pack it anew with --set "
             "training.teacher=FILE"
+        )
+    taught = data.teacher and config.training.teacher_share
+    if taught and MODELS[config.model.name].limits.answer == 1:
+        raise UserError(
+            f"{config.data.packed}: has soft targets, from which {config.model.name} "
+            "does not learn; set training.teacher_share=0, or pack it without them"
         )
     if data.teacher and data.teacher.none_first != config.data.no_answer:
         raise UserError(
@@ -191,7 +198,8 @@ def _read_files(
         encoder.cache = cache
         vocabulary = replace(vocabulary, contextual=encoder)
         # Dev's go into the cache too before the first step: an encoder or a disk that
-        # fails is told now, not at the first evaluation.
+        # fails is told now, not at the first evaluation. (Without a cache each
+        # evaluation encodes dev again.)
         read_contextual(examples["dev"], dev, vocabulary)
     return TrainingData(
         train,

@@ -134,7 +134,7 @@ def check_pretrained(config: "BERTConfig") -> None:
     """Refuses a directory that is no public model, or one of other sizes.
 
     Raises:
-        UserError: a file is missing, or the sizes are others.
+        UserError: a file is missing, the sizes are others, or the vocabulary is none.
     """
     check_sizes(config)
     directory = Path(config.pretrained)

@@ -48,7 +48,8 @@ class Model:
             float32 `(batch, context_length)`.
         flops: counts the operations of a forward pass, see `forward_flops`.
         attention: makes of the model a tensor `(batch, context_length,
-            question_length)`: how each token of the context attends to the question.
+            question_length)`: how each token of the context attends to the question;
+            none for a reader, such as one of your own, that does not tell it.
         text: the text encoder that it reads, of `qanet.text.encoders`.
         sizes: what it must know of that encoder, from the encoder and its settings.
         limits: how long texts it reads.
@@ -61,7 +62,7 @@ class Model:
     settings: type[Section]
     build: "Callable[[Section, Any], keras.Model]"
     flops: Callable[[Section, Any, int, int], int]
-    attention: "Callable[[keras.Model], keras.KerasTensor]"
+    attention: "Callable[[keras.Model], keras.KerasTensor] | None" = None
     text: str = "words"
     sizes: Callable[[Any, Section], Any] = word_sizes
     limits: ReadingLimits = field(default_factory=ReadingLimits)
@@ -149,11 +150,15 @@ def with_attention(model: "keras.Model", config: Section) -> "keras.Model":
 
     Args:
         model: a reading model.
-        config: its settings.
+        config: its settings. Of a kind of model that does not tell its attention, the
+            model is returned as it is.
     """
+    attention = MODELS[config.name].attention
+    if attention is None:
+        return model
     import keras
 
-    outputs = model.output | {"attention": MODELS[config.name].attention(model)}
+    outputs = model.output | {"attention": attention(model)}
     return keras.Model(model.input, outputs, name=model.name)
 
 

@@ -102,7 +102,7 @@ def explainer_of(reader: Reader, model: TrainedModel | None) -> Explainer | None
         reader: the reader.
         model: what it computes with, where that is at hand.
     """
-    if model:
+    if model and MODELS[model.config.model.name].attention:
         return Explainer.of(model)
     if reader.attends:
         return Explainer(reader.predict, reader.vocabulary, reader.limits)

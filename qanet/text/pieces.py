@@ -137,14 +137,15 @@ class WordPieces:
         may end inside a word. Then it may be counted higher than it is split, but
         never lower.
         """
-        total = 0
+        total = margin = 0
         for part in PARTS.finditer(text):
             total += len(self._encode(part[0]).ids)
             if part["whole"] is None:
-                total += LONGEST_WORD
-            if most is not None and total > most:
+                margin += LONGEST_WORD
+            if most is not None and total and total + margin > most:
                 break
-        return total
+        # A blank text stays one.
+        return total and total + margin
 
     def table(self, tokens: Sequence[str]) -> dict[str, np.ndarray]:
         """What a model sees of a list of tokens whose first entry is padding.

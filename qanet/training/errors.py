@@ -14,7 +14,7 @@ def diverged(what: str) -> UserError:
 def out_of_memory() -> UserError:
     """The error of a training that a device has no memory for."""
     return UserError(
-        "out of memory; start a new run with a lower training.batch_size, "
-        "training.evaluation_batch_size or longest text (data.context_limit of a "
-        "reader)"
+        "out of memory; start a new run with a lower training.batch_size "
+        "(training.batch_tokens where there is none) or shorter texts; of a reader "
+        "also training.evaluation_batch_size and data.context_limit"
     )

@@ -199,13 +199,26 @@ def test_how_to_learn_from_a_teacher_that_is_not_there(data, tmp_path, key):
     assert read_training_data(config, tmp_path).teacher
 
 
-def test_what_chooses_among_words_learns_from_no_teacher(data, tmp_path):
+def test_what_chooses_among_words_learns_from_no_teacher(tmp_path):
+    path = tmp_path / "teacher.npz"
+    path.touch()
+    data = [f"data.{name}={path}" for name in ("train", "dev")]
+    cloze = load_preset("aoa-cloze", [*data, f"training.teacher={path}"])
+    with pytest.raises(UserError, match="aoa-cloze chooses among words"):
+        check_files(cloze)
+    # A run of a former version goes on.
+    check_files(cloze, resume=True)
+
+
+def test_nor_from_a_packed_one(data, tmp_path):
     path = tmp_path / "data.npz"
     said = TeacherTargets(np.zeros((2, 14), "float16"), np.array([0, 7, 14]), False)
     save_packed(path, replace(data, teacher=said))
-    cloze = load_preset("aoa-cloze", [f"data.packed={path}"])
-    with pytest.raises(UserError, match=r"aoa-cloze: .*learns from no teacher"):
-        read_training_data(cloze, tmp_path)
+    given = [f"data.packed={path}"]
+    with pytest.raises(UserError, match=r"set training\.teacher_share=0"):
+        read_training_data(load_preset("aoa-cloze", given), tmp_path)
+    given.append("training.teacher_share=0")
+    assert read_training_data(load_preset("aoa-cloze", given), tmp_path).teacher
 
 
 def test_a_packed_teacher_may_have_no_share(data, tmp_path):
