@@ -58,18 +58,20 @@ def read_rows(lines: Iterable[bytes | None], first: int = 1) -> Iterator[Row]:
         if line is None:
             yield Row(number, error=f"is longer than {LONGEST // 2**20} MiB")
         elif line.strip():
-            row = parse_row(number, line)
-            size = len(line)
-            if isinstance(row.context, list):
-                # Each passage is read with the question.
-                size += len(row.question.encode()) * (len(row.context) - 1)
-            if size > LONGEST:
-                row = Row(
-                    number,
-                    row.id,
-                    error="has more passages than are read with such a question",
-                )
-            yield replace(row, size=size)
+            yield _bounded(parse_row(number, line), len(line))
+
+
+def _bounded(row: Row, size: int) -> Row:
+    """The row with its size, of a line of so many bytes; refused where it is too large.
+
+    Each passage is read with the question.
+    """
+    if isinstance(row.context, list):
+        size += len(row.question.encode()) * (len(row.context) - 1)
+    if size > LONGEST:
+        error = "has more passages than are read with such a question"
+        row = Row(row.number, row.id, error=error)
+    return replace(row, size=size)
 
 
 def parts_of(rows: Iterable[Row]) -> Iterator[list[Row]]:

@@ -90,6 +90,8 @@ def test_every_extra_that_is_named_exists():
     found = re.findall(r"(?:qanet|'\.)\[([a-z0-9,]+)\]", "\n".join(texts))
     named = set(",".join(found).split(","))
     assert {"onnx", "plot", "serve", "tensorboard"} <= named <= set(extras)
+    # What the examples import.
+    assert "onnxruntime" in SETUP["options"]["install_requires"]
 
 
 def test_the_installation_without_tensorflow_has_all_other_packages():

@@ -72,7 +72,8 @@ def check_files(config: Config, resume: bool = False, weights: bool = True) -> N
             "learns from no teacher; leave it out"
         )
     if MODELS[model.name].load_pretrained and model.pretrained:
-        (check_pretrained if weights else check_sizes)(model)
+        check = check_pretrained if weights else check_sizes
+        check(model)
     if contextual_of(model):
         open_encoder(Path(model.contextual), model.contextual_layers)
 

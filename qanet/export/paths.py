@@ -28,6 +28,6 @@ def _named(value: Any) -> Any:
         return {key: _named(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_named(item) for item in value]
-    # One of Windows' is told apart at either kind of stroke; the run may be of another
-    # machine. A root or a drive has no name.
+    # As Windows reads it, at both kinds of slash: the run may have been trained there.
+    # A root or a drive has no name.
     return PureWindowsPath(value).name or value if isinstance(value, str) else value

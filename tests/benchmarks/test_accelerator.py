@@ -12,6 +12,7 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from machine import versions
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "accelerator.py"
 TINY = """
@@ -52,6 +53,7 @@ def test_measures_on_jax_where_tensorflow_cannot_be_imported(
     result = json.loads(output.read_text())
     assert result["backend"] == "jax"
     assert result["device"]
+    assert result["versions"] == versions()
     assert result["versions"].keys() >= {"python", "keras", "numpy", "jax", "jaxlib"}
     assert result["preset"] == "qanet"
     assert result["set"] == TINY

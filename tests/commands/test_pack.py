@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +10,9 @@ from qanet import cli
 from qanet.datasets import training_files
 from qanet.datasets.training_data import load_packed
 from qanet.run import Run
+from qanet.text.pieces import WordPieces
+
+PUBLIC = Path(__file__).parents[1] / "models" / "public_bert"
 
 
 def test_the_words_of_the_data_are_kept_unless_told_otherwise(
@@ -55,6 +59,27 @@ def test_a_training_that_starts_elsewhere_brings_its_words(
     cli.main(list(map(str, ["pack", *data, "--output", output, *given])))
     words = Run(trained.directory).load_vocabulary().words
     assert load_packed(output).vocabulary.words == words
+
+
+def test_weights_are_wanted_where_the_training_is(tiny_files, tmp_path):
+    """A data set is packed with the pieces of a public model alone."""
+    public = tmp_path / "public"
+    shutil.copytree(PUBLIC, public)
+    (public / "model.safetensors").unlink()
+    output = tmp_path / "data.npz"
+    data = ["--train", tiny_files.train, "--dev", tiny_files.dev]
+    sizes = (
+        "width=8",
+        "blocks=2",
+        "heads=2",
+        "feed_forward=12",
+        f"pretrained={public}",
+    )
+    given = [f"--set=model.{size}" for size in sizes]
+    command = ["pack", "--preset", "bert", *data, "--output", output, *given]
+    cli.main(list(map(str, command)))
+    pieces = WordPieces.load(public).pieces
+    assert load_packed(output, "pieces").vocabulary.pieces == pieces
 
 
 @pytest.mark.parametrize("place", ["file/new", "/proc/new", "/dev/null", "."])

@@ -247,6 +247,10 @@ def test_what_a_download_prints_goes_where_remarks_go(
         monkeypatch.setattr(log, "level", level)
         load_examples("squad", "dev")
         assert capsys.readouterr() == ("", printed)
+    # Nor is a closed standard error a failed download.
+    monkeypatch.setattr(log, "level", logging.INFO)
+    monkeypatch.setattr(sys, "stderr", None)
+    assert load_examples("squad", "dev").examples
 
 
 def test_a_download_from_the_authors_that_fails(without_tfds, monkeypatch):

@@ -290,7 +290,7 @@ HEAD = "qa_outputs__weight"
         "missing",
         "misshapen",
         "left over",
-        "infinite",
+        "not finite",
         "half a head",
         "head of another kind",
     ],
