@@ -195,7 +195,7 @@ def without_tfds(monkeypatch, tmp_path):
 
     def get_file(name, url, **options):
         asked.append((name, url, options))
-        print("Downloading")
+        sys.stdout.write("Downloading\n")
         path = tmp_path / name
         path.write_text(json.dumps(TRAIN), encoding="utf-8")
         return str(path)
