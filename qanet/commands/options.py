@@ -111,6 +111,18 @@ def set_keys(options: argparse.Namespace) -> list[str]:
     return [item.partition("=")[0].strip() for item in options.set]
 
 
+def check_not_set(options: argparse.Namespace, key: str, needed: str) -> None:
+    """Refuses to set, by its own key, what changes nothing without another setting."""
+    if key in set_keys(options):
+        raise UserError(f"--set {key}: changes nothing without {needed}")
+
+
+def check_weight_decay(options: argparse.Namespace, config) -> None:
+    """Refuses to set a weight decay that the optimizer does not know."""
+    if config.training.optimizer != "adamw":
+        check_not_set(options, "training.weight_decay", "training.optimizer=adamw")
+
+
 def add_training(parser: argparse.ArgumentParser, settings: str) -> None:
     """The options of a training on text; `settings` are examples of what to set."""
     parser.add_argument(
@@ -168,7 +180,9 @@ def training_configuration(
     run.check_free()
     if not getattr(options, names[0]):
         raise UserError(f"--{names[0]}: give at least one file")
-    return configure(run.settings, values, options.set, command)
+    config = configure(run.settings, values, options.set, command)
+    check_weight_decay(options, config)
+    return config
 
 
 def check_directory(directory: Path) -> None:

@@ -9,6 +9,8 @@ from qanet.commands.options import (
     RUNS,
     add_configuration,
     check_directory,
+    check_not_set,
+    check_weight_decay,
     configured,
     set_keys,
 )
@@ -142,17 +144,12 @@ def _check_workers(options: argparse.Namespace, config) -> None:
 
 
 def _check_effect(options: argparse.Namespace, config) -> None:
-    """Refuses to set, by its own key, what has no effect without another setting."""
+    """Refuses to set what has no effect without another setting."""
     from qanet.models.registry import contextual_of
 
-    missing = {}
-    if config.training.optimizer != "adamw":
-        missing["training.weight_decay"] = "training.optimizer=adamw"
+    check_weight_decay(options, config)
     if not contextual_of(config.model):
-        missing["model.contextual_layers"] = "model.contextual=DIRECTORY"
-    for key in set_keys(options):
-        if key in missing:
-            raise UserError(f"--set {key}: changes nothing without {missing[key]}")
+        check_not_set(options, "model.contextual_layers", "model.contextual=DIRECTORY")
 
 
 def _check_packed(options: argparse.Namespace) -> None:

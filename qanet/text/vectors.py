@@ -7,13 +7,11 @@ kept can be cached, for reading such a file takes minutes.
 """
 
 import codecs
-import gzip
 import hashlib
 import json
 import math
 import os
 import re
-import zlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -22,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from qanet.console import log
-from qanet.errors import UserError
-from qanet.files import pack_json, read_arrays, unpack_json, write_file
+from qanet.errors import UserError, reading
+from qanet.files import byte_lines, pack_json, read_arrays, unpack_json, write_file
 
 RESERVED_ROWS = 2  # padding and unknown
 
@@ -158,22 +156,11 @@ def _numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
     A byte order mark is left out.
     """
-    open_file = gzip.open if path.suffix == ".gz" else open
-    number = 0
-    try:
-        with open_file(path, "rb") as file:
-            for number, line in enumerate(file, start=1):
-                if number == 1:
-                    line = line.removeprefix(codecs.BOM_UTF8)
-                # fastText and word2vec put a blank before the end of each line.
-                yield number, line.rstrip(b" \r\n")
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UserError(
-            f"{path}, after line {number}: damaged or incomplete gzip file ({error}); "
-            "get it again"
-        ) from None
-    except OSError as error:
-        raise _cannot_read(path, error) from None
+    for number, line in enumerate(byte_lines(path), start=1):
+        if number == 1:
+            line = line.removeprefix(codecs.BOM_UTF8)
+        # fastText and word2vec put a blank before the end of each line.
+        yield number, line.rstrip(b" \r\n")
 
 
 def _dimension(
@@ -227,19 +214,12 @@ def _parse(numbers: bytes) -> np.ndarray:
     return vector
 
 
-def _cannot_read(path: Path, error: OSError) -> UserError:
-    return UserError(f"{path}: cannot be read ({error.strerror or error})")
-
-
 def _cache_key(path: Path, words: Collection[str], extra: int) -> str:
-    try:
-        with open(path, "rb") as file:
-            state = os.fstat(file.fileno())
-            head = file.read(_MEBIBYTE)
-            file.seek(max(0, state.st_size - _MEBIBYTE))
-            tail = file.read()
-    except OSError as error:
-        raise _cannot_read(path, error) from None
+    with reading(path), open(path, "rb") as file:
+        state = os.fstat(file.fileno())
+        head = file.read(_MEBIBYTE)
+        file.seek(max(0, state.st_size - _MEBIBYTE))
+        tail = file.read()
     request = [
         _CACHE_FORMAT,
         path.suffix,

@@ -76,7 +76,7 @@ class TrainingConfig(LearningConfig):
 
     @model_validator(mode="after")
     def _check_buckets(self) -> Self:
-        check_buckets(self.buckets, self.batch_tokens)
+        check_buckets(self.buckets, self.batch_tokens, self.steps, "pairs")
         return self
 
 

@@ -135,6 +135,11 @@ def test_all_positions_are_trained_or_were(trained, tmp_path, capsys):
         (["--text", "a", "--set", "data.held_out=1"], "data.held_out=1"),
         (["--text", "a", "--set", "training.masked=0"], "training.masked=0"),
         (["--text", "a", "--set", "training.steps=4999999"], "more than 100,000,000"),
+        (
+            "--text=a --set=training.optimizer=adam "
+            "--set=training.weight_decay=0.1".split(),
+            "nothing without training.optimizer=adamw",
+        ),
         (["--text", "a", "--set", "objective=bilm"], "objective='bilm'"),
         (["--resume"], "not the directory of a pre-training"),
         (["--resume", "--text", "a"], "do not go with --resume"),

@@ -122,6 +122,11 @@ def test_train_and_resume(trained, tmp_path, capsys):
         (["--data", "a", "--set", "training.steps=999999999"], "training.steps="),
         (["--data", "a", "--set", "training.buckets=[8,4]"], "buckets must rise"),
         (["--data", "a", "--set", "training.batch_tokens=8"], "last bucket"),
+        (["--data", "a", "--set", "training.steps=390626"], "more than 100,000,000"),
+        (
+            ["--data", "a", "--set", "training.weight_decay=0.1"],
+            "nothing without training.optimizer=adamw",
+        ),
         (["--resume"], "not the directory of a translation model"),
         (["--resume", "--data", "a"], "do not go with --resume"),
         (["--data", "missing.tsv"], "missing.tsv: cannot be read"),
