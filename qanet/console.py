@@ -18,7 +18,7 @@ from typing import IO, BinaryIO
 
 from tqdm import tqdm
 
-from qanet.errors import UserError
+from qanet.errors import UserError, first_line
 
 log = logging.getLogger("qanet")
 
@@ -155,11 +155,10 @@ def load_keras() -> None:
                     _find_devices()
         except (ImportError, ValueError) as error:
             name = os.environ.get("KERAS_BACKEND")
-            (reason, *_) = str(error).splitlines() or ["for an unknown reason"]
             raise UserError(
                 f"{f'KERAS_BACKEND={name}: ' if name else ''}Keras cannot be imported "
-                f"({reason}); install its backend, or set KERAS_BACKEND to tensorflow "
-                "or jax"
+                f"({first_line(error)}); install its backend, or set KERAS_BACKEND "
+                "to tensorflow or jax"
             ) from error
 
 

@@ -294,13 +294,7 @@ def probabilities(logits: ContextLogits) -> np.ndarray:
         float64 `(2, 1 + tokens)`, rows that sum to one, that of no answer first; that
         is 0 where the model cannot tell. All are 0 where it can say nothing.
     """
-    tokens = np.asarray(logits.tokens, np.float64)
-    none = np.full((2, 1), logits.no_answer / 2)
-    both = np.concatenate([none, tokens], axis=1)
-    peaks = both.max(axis=1, keepdims=True)
-    powers = np.exp(both - np.where(np.isfinite(peaks), peaks, 0.0))
-    totals = powers.sum(axis=1, keepdims=True)
-    return np.divide(powers, totals, out=np.zeros_like(powers), where=totals > 0)
+    return np.exp(_with_no_answer(logits) - log_totals(logits)[:, None])
 
 
 def log_totals(logits: ContextLogits) -> np.ndarray:
@@ -308,7 +302,11 @@ def log_totals(logits: ContextLogits) -> np.ndarray:
 
     It tells contexts that compete for one question apart; 0 where there is nothing.
     """
-    tokens = np.asarray(logits.tokens, np.float64)
-    none = np.full((2, 1), logits.no_answer / 2)
-    totals = np.logaddexp.reduce(np.concatenate([none, tokens], axis=1), axis=1)
+    totals = np.logaddexp.reduce(_with_no_answer(logits), axis=1)
     return np.where(np.isfinite(totals), totals, 0.0)
+
+
+def _with_no_answer(logits: ContextLogits) -> np.ndarray:
+    """The logits, float64 `(2, 1 + tokens)`, half of that of no answer on each side."""
+    none = np.full((2, 1), logits.no_answer / 2)
+    return np.concatenate([none, np.asarray(logits.tokens, np.float64)], axis=1)

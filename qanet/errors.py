@@ -1,9 +1,10 @@
-"""The one exception that stands for a mistake the user can mend."""
+"""The exception that stands for a mistake the user can mend, and what raises it."""
 
 import contextlib
 import os
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
 
 
 class UserError(Exception):
@@ -12,6 +13,19 @@ class UserError(Exception):
     The message is one line that names the culprit and says what to do. The command
     line prints it without a traceback and exits with code 2.
     """
+
+
+def first_line(error: Exception) -> str:
+    """The first line of an error's message; its class where it says nothing."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def refuse_existing(output: Path) -> None:
+    """Refuses to write where something is already."""
+    if output.exists():
+        raise UserError(
+            f"--output {output}: is there already; remove it or give another"
+        )
 
 
 @contextlib.contextmanager
@@ -49,4 +63,4 @@ def reading(name: str | os.PathLike[str]) -> Iterator[None]:
             f"{name}: is not UTF-8 (byte {error.start}); save it as UTF-8"
         ) from None
     except OSError as error:
-        raise UserError(f"{name}: cannot be read: {error.strerror}") from None
+        raise UserError(f"{name}: cannot be read: {error.strerror or error}") from None

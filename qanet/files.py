@@ -1,4 +1,7 @@
-"""Files that are written whole or not at all, and lines and arrays read with care."""
+"""Files that are written whole or not at all, and lines and arrays read with care.
+
+Also locks, digests, and where the cache is.
+"""
 
 import contextlib
 import csv

@@ -13,7 +13,7 @@ import numpy as np
 
 from qanet.checksums import check_checksums
 from qanet.config import Config
-from qanet.errors import UserError, needing, reading
+from qanet.errors import UserError, first_line, needing, reading
 from qanet.files import parse_json
 from qanet.models.registry import MODELS
 from qanet.run import DEFAULT_THRESHOLD, Run
@@ -166,8 +166,9 @@ class _Network:
             )
         # Its errors have no class in common.
         except Exception as error:
-            reason = str(error).splitlines()[0]
-            raise UserError(f"{path}: missing or damaged: {reason}") from None
+            raise UserError(
+                f"{path}: missing or damaged: {first_line(error)}"
+            ) from None
         self.options = onnxruntime.RunOptions()
         # Gives the memory of a large batch back after it.
         self.options.add_run_config_entry(
@@ -192,6 +193,7 @@ class _Network:
             outputs = self.session.run(names, inputs, self.options)
         # As above; of files that do not belong together.
         except Exception as error:
-            reason = str(error).splitlines()[0]
-            raise UserError(f"{self.path}: cannot compute: {reason}") from None
+            raise UserError(
+                f"{self.path}: cannot compute: {first_line(error)}"
+            ) from None
         return dict(zip(names, outputs, strict=True))

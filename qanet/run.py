@@ -1,7 +1,8 @@
 """The run directory: all that a trained model needs, on disk.
 
     config.json      the whole configuration
-    vocabulary/      words, characters and, where they are frozen, word vectors
+    vocabulary/      words, characters and, where they are frozen, word vectors; a
+                     copy of the language model of model.contextual
     weights.npz      averaged weights of the best evaluation
     checkpoints/     resumable states of the training
     history.csv      one row an evaluation
@@ -30,7 +31,7 @@ from qanet.files import parse_json, write_text
 from qanet.models.registry import MODELS, build_model, contextual_of
 from qanet.models.words import word_embedding
 from qanet.run_directory import RunDirectory
-from qanet.text.encoders import ENCODERS, TextEncoder
+from qanet.text.encoders import ENCODERS, StoredEncoder
 from qanet.text.vocabulary import CONTEXTUAL_DIRECTORY
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class TrainedModel:
     """
 
     model: "keras.Model"
-    vocabulary: TextEncoder
+    vocabulary: StoredEncoder
     config: Config
     threshold: float = DEFAULT_THRESHOLD
 
@@ -79,7 +80,7 @@ class Run(RunDirectory):
         self.vocabulary_directory = self.directory / "vocabulary"
         self.no_answer_path = self.directory / "no_answer.json"
 
-    def load_vocabulary(self) -> TextEncoder:
+    def load_vocabulary(self) -> StoredEncoder:
         """Reads the vocabulary; raises `UserError` where it is missing or damaged."""
         settings = self.load_config().model
         vocabulary = ENCODERS[MODELS[settings.name].text].load(
@@ -160,7 +161,7 @@ class Run(RunDirectory):
             ) from None
 
 
-def embedding_sizes(config: Config, vocabulary: TextEncoder) -> Any:
+def embedding_sizes(config: Config, vocabulary: StoredEncoder) -> Any:
     """What the configured model must know of a vocabulary."""
     return MODELS[config.model.name].sizes(vocabulary, config.vocabulary)
 
@@ -178,7 +179,7 @@ def precision(name: str) -> Iterator[None]:
         keras.config.set_dtype_policy(policy)
 
 
-def build_run_model(config: Config, vocabulary: TextEncoder) -> "keras.Model":
+def build_run_model(config: Config, vocabulary: StoredEncoder) -> "keras.Model":
     """Builds the configured model on a vocabulary, with its frozen word vectors."""
     sizes = embedding_sizes(config, vocabulary)
     with precision(config.training.precision):

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qanet.errors import UserError
+from qanet.errors import UserError, reading
 from qanet.files import (
     DamagedFile,
     digest_of,
@@ -143,16 +143,14 @@ class RunDirectory:
             UserError: the weights are missing, damaged or of another configuration.
         """
         self.check_weights()
-        try:
-            assign_variables(self.weights_of(model), read_arrays(self.weights_path))
-        except OSError as error:
-            raise UserError(
-                f"{self.weights_path}: cannot be read: {error.strerror}"
-            ) from None
-        except (DamagedFile, ValueError) as error:
-            raise UserError(
-                f"{self.weights_path}: damaged or of another configuration ({error})"
-            ) from None
+        with reading(self.weights_path):
+            try:
+                assign_variables(self.weights_of(model), read_arrays(self.weights_path))
+            except (DamagedFile, ValueError) as error:
+                raise UserError(
+                    f"{self.weights_path}: damaged or of another configuration "
+                    f"({error})"
+                ) from None
 
     def save_weights(self, model: "keras.Model") -> None:
         """Stores the model's present weights."""

@@ -23,7 +23,7 @@ from pydantic import (
     field_validator,
 )
 
-from qanet.errors import UserError
+from qanet.errors import UserError, reading
 
 LARGEST = 100_000_000
 # Levels of nested values, and characters of a value that a message shows.
@@ -129,10 +129,10 @@ def load_settings(path: Path, kind: type[Kind]) -> Kind:
     Raises:
         UserError: the file is missing or is not a valid configuration.
     """
+    with reading(path):
+        text = path.read_text(encoding="utf-8")
     try:
-        values = _parse(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+        values = _parse(text)
     except ValueError:
         raise UserError(f"{path}: not a valid configuration file") from None
     return _validate(kind, values, str(path))

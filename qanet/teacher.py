@@ -16,7 +16,7 @@ from qanet.datasets.soft_targets import (
     save_targets,
 )
 from qanet.datasets.squad import Example
-from qanet.errors import UserError
+from qanet.errors import UserError, refuse_existing
 from qanet.files import digest_of, locked, parse_json, write_text
 from qanet.onnx_reader import reader_files
 from qanet.reader import Reader
@@ -138,9 +138,4 @@ def _check_whole(directory: Path, output: Path, examples: Sequence[Example]) -> 
     is_of_parts = (directory / KEY).exists()
     wanted = set(map(fingerprint, examples))
     if not is_of_parts or load_targets(output).questions.keys() != wanted:
-        raise already_there(output)
-
-
-def already_there(output: Path) -> UserError:
-    """What is said of a file that is not to be written over."""
-    return UserError(f"--output {output}: is there already; remove it or give another")
+        refuse_existing(output)

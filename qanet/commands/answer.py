@@ -26,7 +26,7 @@ from qanet.console import (
     say,
     standard_input,
 )
-from qanet.errors import UserError, reading
+from qanet.errors import UserError, reading, refuse_existing
 from qanet.shipped import shipped_reader
 
 
@@ -112,7 +112,7 @@ def _answer_many(options: argparse.Namespace) -> None:
         raise UserError("--input brings its questions; leave out the other one")
     output = None if options.output == "-" else Path(options.output)
     if output:
-        _refuse_existing(output)
+        refuse_existing(output)
         check_file(output)
     options.model = options.model or shipped_reader()
     check_reader(options.model)
@@ -146,7 +146,7 @@ def _answer_into(options: argparse.Namespace, source: BinaryIO, output: Path) ->
         part.touch()
         with locked(part):
             try:
-                _refuse_existing(output)  # Another process may have finished it.
+                refuse_existing(output)  # Another process may have finished it.
                 _refuse_answers_of_others(part, key_path, key)
                 write_text(key_path, key)
                 done, bad = rows_done(part)
@@ -156,7 +156,7 @@ def _answer_into(options: argparse.Namespace, source: BinaryIO, output: Path) ->
                     write = partial(write_answers, file)
                     bad += _answer_rows(options, source, done, write)
                 # Another program may have written it in the meantime.
-                _refuse_existing(output)
+                refuse_existing(output)
                 part.replace(output)
             finally:
                 # Where there is nothing to go on with.
@@ -171,13 +171,6 @@ def _answer_into(options: argparse.Namespace, source: BinaryIO, output: Path) ->
 def _is_stream(name: str) -> bool:
     """Whether an input is read once, as it comes: standard input, or another pipe."""
     return name == "-" or not Path(name).is_file()
-
-
-def _refuse_existing(output: Path) -> None:
-    if output.exists():
-        raise UserError(
-            f"--output {output}: is there already; remove it or give another"
-        )
 
 
 def _refuse_answers_of_others(part: Path, key_path: Path, key: str) -> None:

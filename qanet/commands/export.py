@@ -11,7 +11,7 @@ from pathlib import Path
 
 from qanet.commands.options import check_directory, check_reader
 from qanet.console import is_verbose, load_keras, say
-from qanet.errors import UserError
+from qanet.errors import UserError, first_line, refuse_existing
 
 FORMATS = {
     "saved_model": "TensorFlow SavedModel, strings in and answers out",
@@ -68,8 +68,7 @@ def add_parser(commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    if options.output.exists():
-        raise UserError(f"--output {options.output}: is there already; give a new one")
+    refuse_existing(options.output)
     check_directory(options.output)
     check_reader(options.model)
 
@@ -150,7 +149,7 @@ def _write(options: argparse.Namespace, trained, card: str) -> None:
             write_checksums(made)
             made.rename(options.output)
     except (OSError, tf.errors.OpError) as error:
-        reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+        reason = getattr(error, "strerror", None) or first_line(error)
         raise UserError(
             f"--output {options.output}: cannot be written: {reason}"
         ) from error

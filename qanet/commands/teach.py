@@ -5,6 +5,7 @@ from pathlib import Path
 
 from qanet.commands.options import add_readers, check_file, check_reader, load_backend
 from qanet.console import log, say
+from qanet.errors import refuse_existing
 
 
 def add_parser(commands) -> None:
@@ -40,11 +41,11 @@ def add_parser(commands) -> None:
 def _run(options: argparse.Namespace) -> None:
     from qanet.datasets.soft_targets import fingerprint
     from qanet.datasets.sources import load_examples
-    from qanet.teacher import already_there, parts_of
+    from qanet.teacher import parts_of
 
     # With parts beside it, it was killed before it had removed them.
-    if options.output.exists() and not parts_of(options.output).exists():
-        raise already_there(options.output)
+    if not parts_of(options.output).exists():
+        refuse_existing(options.output)
     check_file(options.output)
     for directory in options.model:
         check_reader(directory)

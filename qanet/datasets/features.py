@@ -84,6 +84,11 @@ def splits_of(sizes: Sequence[int] | np.ndarray) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(sizes)]).astype("int64")
 
 
+def join_splits(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """The splits of flat parts that are put one after the other, int64."""
+    return splits_of(np.concatenate([np.diff(splits) for splits in parts]))
+
+
 def build_features(examples: Sequence[Example], split: Split = words_of) -> Features:
     """Tokenises examples; examples that share a context share its tokens.
 
@@ -145,19 +150,15 @@ def join_features(parts: Sequence[Features]) -> Features:
         pairs = zip(renumbered, parts, strict=True)
         return np.concatenate([new[getattr(part, name)] for new, part in pairs])
 
-    def joined_splits(name: str) -> np.ndarray:
-        sizes = [np.diff(getattr(part, name)) for part in parts]
-        return splits_of(np.concatenate(sizes))
-
     contexts = np.cumsum([0, *(len(part.context_splits) - 1 for part in parts)])
     pairs = zip(contexts.tolist(), parts, strict=False)
     return Features(
         words=list(numbers),
         context_words=joined_words("context_words"),
         context_spans=joined("context_spans"),
-        context_splits=joined_splits("context_splits"),
+        context_splits=join_splits([part.context_splits for part in parts]),
         question_words=joined_words("question_words"),
-        question_splits=joined_splits("question_splits"),
+        question_splits=join_splits([part.question_splits for part in parts]),
         context_of=np.concatenate([first + part.context_of for first, part in pairs]),
         starts=joined("starts"),
         ends=joined("ends"),
@@ -171,7 +172,7 @@ def cached_features(
     cache: Path | None,
     split: Split = words_of,
     key: str = "",
-) -> tuple[Features, bool]:
+) -> Features:
     """Reads the features of these very examples from the cache, or builds them.
 
     A cache that cannot be written is warned of and done without.
@@ -181,22 +182,19 @@ def cached_features(
         cache: directory of the cache; `None` builds without one.
         split: splits a text, as the reader's text encoder does.
         key: tells this way of splitting from others.
-
-    Returns:
-        The features, and whether they came from the cache.
     """
     if cache is None:
-        return build_features(examples, split), False
+        return build_features(examples, split)
     path = cache / f"features-{_content_hash(examples, key)}.npz"
     try:
-        return _load(path), True
+        return _load(path)
     except (OSError, DamagedFile):
         features = build_features(examples, split)
         try:
             _save(features, path)
         except UserError as error:
             log.warning("%s; the next start will take as long", error)
-        return features, False
+        return features
 
 
 def _number(tokens: list[str], words: dict[str, int]) -> list[int]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from qanet.datasets.features import Features, splits_of
+from qanet.datasets.features import Features, join_splits, splits_of
 from qanet.datasets.squad import Example
 from qanet.decoding import ContextLogits, probabilities
 from qanet.errors import UserError, reading
@@ -124,10 +124,6 @@ def join_targets(parts: Sequence[SoftTargets]) -> SoftTargets:
     def joined(name: str) -> np.ndarray:
         return np.concatenate([getattr(part, name) for part in parts], axis=-1)
 
-    def joined_splits(name: str) -> np.ndarray:
-        sizes = [np.diff(getattr(part, name)) for part in parts]
-        return splits_of(np.concatenate(sizes))
-
     questions: dict[str, int] = {}
     for part in parts:
         questions |= {key: len(questions) + i for key, i in part.questions.items()}
@@ -137,10 +133,10 @@ def join_targets(parts: Sequence[SoftTargets]) -> SoftTargets:
         questions=questions,
         data=parts[0].data,
         spans=np.concatenate([part.spans for part in parts]),
-        context_splits=joined_splits("context_splits"),
+        context_splits=join_splits([part.context_splits for part in parts]),
         context_of=np.concatenate(contexts).astype("int32"),
         logits=joined("logits"),
-        logits_splits=joined_splits("logits_splits"),
+        logits_splits=join_splits([part.logits_splits for part in parts]),
         no_answer=joined("no_answer"),
     )
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from qanet.console import is_quiet, load_tensorflow
 from qanet.datasets.squad import SquadFile, parse_squad, read_json, read_squad
-from qanet.errors import UserError
+from qanet.errors import UserError, first_line
 from qanet.files import cache_directory
 
 # The small data set that is part of the package.
@@ -130,10 +130,9 @@ def _downloading(failure: str) -> Iterator[None]:
             stack.enter_context(contextlib.redirect_stdout(to))
             yield
     except Exception as error:  # Whatever the layers below a download raise.
-        reason = str(error).strip().partition("\n")[0]
         raise UserError(
-            f"{failure} ({reason}); check the network, or give the path of a SQuAD "
-            "file instead"
+            f"{failure} ({first_line(error)}); check the network, or give the path of "
+            "a SQuAD file instead"
         ) from None
 
 

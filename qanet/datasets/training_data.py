@@ -31,7 +31,7 @@ from qanet.files import (
     unpack_json,
     write_file,
 )
-from qanet.text.encoders import ENCODERS, TextEncoder
+from qanet.text.encoders import ENCODERS, StoredEncoder
 
 # Raise it when the arrays of the packed data set change.
 FORMAT = 4
@@ -57,7 +57,7 @@ class TrainingData:
     sources: dict[str, int]
     dev_examples: list[Example]
     dev: Features
-    vocabulary: TextEncoder
+    vocabulary: StoredEncoder
     counts: dict[str, dict[str, int]]
     teacher: TeacherTargets | None = None
     contextual: ContextualVectors | None = None

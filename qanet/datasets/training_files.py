@@ -28,7 +28,7 @@ from qanet.files import check_readable
 from qanet.frozen import open_encoder
 from qanet.models.pretrained import check_pretrained, check_sizes
 from qanet.models.registry import MODELS, contextual_of
-from qanet.text.encoders import TextEncoder
+from qanet.text.encoders import StoredEncoder
 from qanet.text.pieces import WordPieces
 from qanet.text.tokenizer import words_of
 from qanet.text.vectors import (
@@ -40,7 +40,7 @@ from qanet.text.vocabulary import Vocabulary
 
 
 def check_files(config: Config, resume: bool = False, weights: bool = True) -> None:
-    """Refuses files that cannot be opened, before anything else is waited for.
+    """Refuses files that cannot be used, before anything else is waited for.
 
     Args:
         config: the configuration.
@@ -79,7 +79,7 @@ def check_files(config: Config, resume: bool = False, weights: bool = True) -> N
 
 
 def read_training_data(
-    config: Config, cache: Path, vocabulary: TextEncoder | None = None
+    config: Config, cache: Path, vocabulary: StoredEncoder | None = None
 ) -> TrainingData:
     """Reads what the configuration names.
 
@@ -118,7 +118,7 @@ def _check_untaught(training: TrainingConfig) -> None:
             )
 
 
-def _read_packed(config: Config, vocabulary: TextEncoder | None) -> TrainingData:
+def _read_packed(config: Config, vocabulary: StoredEncoder | None) -> TrainingData:
     """What a packed data set holds, where that goes with the settings."""
     if contextual_of(config.model):
         raise UserError(
@@ -170,7 +170,7 @@ def _read_packed(config: Config, vocabulary: TextEncoder | None) -> TrainingData
 
 
 def _read_files(
-    config: Config, cache: Path, vocabulary: TextEncoder | None
+    config: Config, cache: Path, vocabulary: StoredEncoder | None
 ) -> TrainingData:
     """What the configured files hold."""
     counts, examples, features = {}, {}, {}
@@ -182,7 +182,7 @@ def _read_files(
         vocabulary = make_pieces(config, [examples[name] for name in files])
     split, key = (vocabulary.tokens, vocabulary.key) if vocabulary else (words_of, "")
     for name in examples:
-        features[name], _ = cached_features(examples[name], cache, split, key)
+        features[name] = cached_features(examples[name], cache, split, key)
         counts[name] = counts[name] | {"answers_snapped": features[name].snapped}
     sources = {name: len(features[name]) for name in files}
     sources = {ORIGINAL: sources.pop("train"), **sources}

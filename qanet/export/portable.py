@@ -16,7 +16,7 @@ from tensorflow.python.framework.convert_to_constants import (
     convert_variables_to_constants_v2,
 )
 
-from qanet.errors import UserError, needing
+from qanet.errors import UserError, first_line, needing
 from qanet.export.onnx_graph import OPSET
 from qanet.export.qanet_graph import is_written, qanet_graph
 from qanet.files import write_file, write_text
@@ -112,8 +112,9 @@ def _trace(model: keras.Model, path: Path) -> None:
         # The converter writes what it does not know as it is.
         onnx.checker.check_model(str(path))
     except onnx.checker.ValidationError as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"--format onnx: cannot be converted: {reason}") from None
+        raise UserError(
+            f"--format onnx: cannot be converted: {first_line(error)}"
+        ) from None
 
 
 def _save_frozen(model: keras.Model, directory: str) -> None:

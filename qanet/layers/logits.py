@@ -14,5 +14,5 @@ class LogitsLayer(keras.layers.Layer):
         self.supports_masking = True
 
     def compute_mask(self, inputs, previous_mask):
-        """No mask goes on with the logits: Keras would weight the loss by it."""
+        """No mask goes on with the logits, in which padding is excluded already."""
         return None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import h5py
 import numpy as np
 
-from qanet.errors import UserError, reading
+from qanet.errors import UserError, first_line, reading
 from qanet.files import parse_json, write_file, write_text
 from qanet.models.bilm import BiLMConfig, build_bilm
 from qanet.models.character_ids import CHARACTERS, PLACES
@@ -171,8 +171,9 @@ def _read_arrays(
     except FileNotFoundError:
         raise UserError(f"{path}: is missing") from None
     except (OSError, RuntimeError, ValueError, KeyError) as error:
-        message = str(error).splitlines()[0]
-        raise UserError(f"{path}: cannot be read or is damaged: {message}") from None
+        raise UserError(
+            f"{path}: cannot be read or is damaged: {first_line(error)}"
+        ) from None
     for name, array in arrays.items():
         if not np.isfinite(array).all():
             raise UserError(f"{path}: {name} has numbers that are not finite")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from qanet.errors import UserError, needing, reading
+from qanet.errors import UserError, first_line, needing, reading
 from qanet.files import parse_json, write_file, write_text
 from qanet.text.pieces import WordPieces
 
@@ -224,18 +224,19 @@ def safetensors_library():
 
 def _read_safetensors(path: Path) -> dict[str, np.ndarray]:
     safetensors = safetensors_library()
-    try:
-        tensors = safetensors.numpy.load_file(path)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
-    # A type that NumPy does not have is an attribute that it lacks.
-    except (
-        safetensors.SafetensorError,
-        AttributeError,
-        TypeError,
-        ValueError,
-    ) as error:
-        raise UserError(f"{path}: damaged, or of a type not read: {error}") from None
+    with reading(path):
+        try:
+            tensors = safetensors.numpy.load_file(path)
+        # A type that NumPy does not have is an attribute that it lacks.
+        except (
+            safetensors.SafetensorError,
+            AttributeError,
+            TypeError,
+            ValueError,
+        ) as error:
+            raise UserError(
+                f"{path}: damaged, or of a type not read: {error}"
+            ) from None
     return {
         _present_name(name.removeprefix(PREFIX)): value
         for name, value in tensors.items()
@@ -250,8 +251,7 @@ def _read_checkpoint(path: Path) -> dict[str, np.ndarray]:
         names = reader.get_variable_to_shape_map()
         tensors = {name: reader.get_tensor(name) for name in names}
     except (tf.errors.OpError, ValueError, RuntimeError) as error:
-        message = str(error).splitlines()[0]
-        raise UserError(f"{path}: damaged: {message}") from None
+        raise UserError(f"{path}: damaged: {first_line(error)}") from None
     return dict(
         _renamed(name, value)
         for name, value in tensors.items()

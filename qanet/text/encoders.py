@@ -12,18 +12,15 @@ from qanet.text.vocabulary import Vocabulary
 
 
 class TextEncoder(Protocol):
-    """What stands between a text and a model, and is stored in the run directory.
+    """What stands between a text and a model.
 
     Attributes:
-        vectors: frozen vectors that go into the model, float16 `(rows, width)`; `None`
-            where there are none.
         contextual: gives each token further vectors, by its text; `None` where there
             are none.
         unit: what a user is told that tokens are.
         key: tells its way of splitting from others, for caches.
     """
 
-    vectors: np.ndarray | None
     contextual: ContextualEncoder | None
     unit: str
     key: str
@@ -39,6 +36,17 @@ class TextEncoder(Protocol):
 
     def table(self, tokens: Sequence[str]) -> dict[str, np.ndarray]:
         """Columns of int32 `(tokens, ...)`; the first token is padding, all 0."""
+
+
+class StoredEncoder(TextEncoder, Protocol):
+    """A text encoder that a run directory holds.
+
+    Attributes:
+        vectors: frozen vectors that go into the model, float16 `(rows, width)`; `None`
+            where there are none.
+    """
+
+    vectors: np.ndarray | None
 
     def describe(self) -> str:
         """What it holds, in words."""
@@ -68,4 +76,4 @@ class TextEncoder(Protocol):
 
 
 # By the names that `qanet.models.registry.Model.text` has.
-ENCODERS: dict[str, type[TextEncoder]] = {"words": Vocabulary, "pieces": WordPieces}
+ENCODERS: dict[str, type[StoredEncoder]] = {"words": Vocabulary, "pieces": WordPieces}

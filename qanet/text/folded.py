@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from qanet.errors import UserError
+from qanet.errors import UserError, first_line, reading
 from qanet.files import write_file
 from qanet.text.vocabulary import Vocabulary
 
@@ -114,13 +114,14 @@ class FoldedTable(NamedTuple):
 
 
 def _map(path: Path, words: int) -> np.ndarray:
-    try:
-        array = np.lib.format.open_memmap(path, mode="r")
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
-    # Nearly anything, from NumPy's header parser.
-    except Exception as error:
-        raise UserError(f"{path}: damaged: {str(error).splitlines()[0]}") from None
+    with reading(path):
+        try:
+            array = np.lib.format.open_memmap(path, mode="r")
+        except OSError:
+            raise
+        # Nearly anything, from NumPy's header parser.
+        except Exception as error:
+            raise UserError(f"{path}: damaged: {first_line(error)}") from None
     if array.ndim != 2 or len(array) != words:
         raise UserError(f"{path}: does not hold one row for each word; export it anew")
     return array
@@ -141,7 +142,6 @@ class FoldedVocabulary:
         columns: the columns that are asked for.
     """
 
-    vectors = None
     contextual = None
     key = Vocabulary.key
     unit = Vocabulary.unit
@@ -160,7 +160,6 @@ class FoldedVocabulary:
         self._kept: dict[str, tuple[np.ndarray, ...]] = {}
         self.tokens = vocabulary.tokens
         self.count = vocabulary.count
-        self.describe = vocabulary.describe
 
     def __len__(self) -> int:
         """How many rows the table has."""

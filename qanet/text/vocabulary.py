@@ -190,7 +190,7 @@ class Vocabulary:
             return cls.from_fields(fields, read_vectors if with_vectors else None)
         except OSError as error:
             raise UserError(
-                f"{path}: cannot be read ({error.strerror or error})"
+                f"{path}: cannot be read: {error.strerror or error}"
             ) from None
         # Besides JSON's errors nearly anything, from NumPy's header parser.
         except Exception as error:

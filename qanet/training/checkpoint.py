@@ -75,7 +75,8 @@ def restore_checkpoint(directory: Path, variables: Variables) -> Progress | None
             continue
         except OSError as error:
             # It may be whole: an older one must not take its place.
-            raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+            reason = error.strerror or error
+            raise UserError(f"{path}: cannot be read: {reason}") from None
         except (DamagedFile, KeyError, TypeError, ValueError):
             continue
     if paths:

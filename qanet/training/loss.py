@@ -1,4 +1,4 @@
-"""Losses: of an answer's start or end, with and without a teacher; of a sub-word."""
+"""Losses: of a span's start or end, with and without a teacher, and of sub-words."""
 
 from keras import ops
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 from qanet.cores import own_cores
 from qanet.datasets.batches import training_dataset
 from qanet.datasets.plans import PlannedBatch
-from qanet.errors import UserError
+from qanet.errors import UserError, first_line
 from qanet.models.half_precision import around_products, is_half_on_processor
 from qanet.models.prediction import prediction
 from qanet.training.cluster import is_first_worker
@@ -223,7 +223,7 @@ def distribute(strategy: str) -> TensorFlowDistribution:
         tf.tpu.experimental.initialize_tpu_system(resolver)
     except (ValueError, OSError, tf.errors.OpError) as error:
         # The first sentence; what follows is TensorFlow's inside.
-        (reason, *_) = str(error).partition(". ")[0].splitlines() or ["unknown reason"]
+        reason = first_line(error).partition(". ")[0]
         raise UserError(
             f"distribution.strategy=tpu: no TPU found as TPU_NAME={name} ({reason})"
         ) from None

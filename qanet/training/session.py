@@ -12,7 +12,7 @@ from qanet.decoding import Answer
 from qanet.evaluation.evaluator import evaluate
 from qanet.files import cache_directory
 from qanet.run import Run
-from qanet.text.encoders import TextEncoder
+from qanet.text.encoders import StoredEncoder
 from qanet.training.distribution import Distribution, make_distribution
 from qanet.training.trainer import Trainer
 
@@ -101,7 +101,7 @@ def _train_run(
     return TrainingReport(result.metrics, data.dev_examples, answers)
 
 
-def _known_vocabulary(config: Config, run: Run, resume: bool) -> TextEncoder | None:
+def _known_vocabulary(config: Config, run: Run, resume: bool) -> StoredEncoder | None:
     """The vocabulary that initial weights belong to; `None` where it is to be made."""
     if resume:
         return run.load_vocabulary()

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from qanet.errors import UserError, needing, reading
+from qanet.errors import UserError, first_line, needing, reading
 from qanet.files import digest_of
 
 BEAMS = 5
@@ -56,7 +56,7 @@ class CTranslateTranslator:
                     self._check_language(language, _vocabulary(directory, side))
         except (OSError, RuntimeError, ValueError, LookupError, MemoryError) as error:
             raise UserError(
-                f"{directory}: damaged or no translation model ({_line(error)}); "
+                f"{directory}: damaged or no translation model ({first_line(error)}); "
                 "convert it again"
             ) from None
         parts = [f"ctranslate2:{directory.resolve().name}", *(languages or ())]
@@ -85,8 +85,8 @@ class CTranslateTranslator:
             )
         except (RuntimeError, ValueError, MemoryError) as error:
             raise UserError(
-                f"{self.directory}: cannot translate ({_line(error)}); convert the "
-                "model again, or set CUDA_VISIBLE_DEVICES= to do without the GPU"
+                f"{self.directory}: cannot translate ({first_line(error)}); convert "
+                "the model again, or set CUDA_VISIBLE_DEVICES= to do without the GPU"
             ) from None
         for i, result in zip(items, found, strict=True):
             texts = dict.fromkeys(self._text(pieces) for pieces in result.hypotheses)
@@ -176,8 +176,3 @@ def _vocabulary(directory: Path, side: str) -> set[str]:
 def _clean(text: str) -> str:
     """The text with single blanks, and without what UTF-8 cannot write."""
     return " ".join(text.encode("utf-8", "replace").decode().split())
-
-
-def _line(error: Exception) -> str:
-    """The first line of the error's message."""
-    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -2,6 +2,7 @@
 
 from dataclasses import fields, replace
 from itertools import chain
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from qanet.datasets.features import (
 )
 from qanet.datasets.squad import Example, Span
 from qanet.files import pack_json
-from qanet.text.tokenizer import token_spans, tokenize
+from qanet.text.tokenizer import token_spans, tokenize, words_of
 
 # Letters, a mark, CJK, symbols, an invisible separator, half a surrogate pair.
 TEXT = st.text("abé\u0301中。7 .-\n\u200b\ud83d😀", max_size=30)
@@ -221,28 +222,27 @@ def test_joined_features_are_those_of_all_examples(sets):
     assert_same(joined, build_features(list(chain.from_iterable(parts))))
 
 
+def assert_is_kept(examples, directory, split=words_of, key=""):
+    """Whether the cache gives the features without building them."""
+    built = build_features(examples, split)
+    with mock.patch("qanet.datasets.features.build_features"):
+        assert_same(cached_features(examples, directory, split, key), built)
+
+
 def test_the_second_time_the_features_come_from_the_cache(tmp_path):
     directory = tmp_path / "new" / "cache"
-    built, cached = cached_features(EXAMPLES, directory)
-    assert not cached
-    assert_same(built, build_features(EXAMPLES))
-    loaded, cached = cached_features(EXAMPLES, directory)
-    assert cached
-    assert_same(loaded, built)
+    assert_same(cached_features(EXAMPLES, directory), build_features(EXAMPLES))
+    assert_is_kept(EXAMPLES, directory)
     assert len(list(directory.iterdir())) == 1
 
 
 def test_no_cache():
-    features, cached = cached_features(EXAMPLES, None)
-    assert not cached
-    assert_same(features, build_features(EXAMPLES))
+    assert_same(cached_features(EXAMPLES, None), build_features(EXAMPLES))
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, caplog):
     (tmp_path / "file").touch()
-    features, cached = cached_features(EXAMPLES, tmp_path / "file")
-    assert not cached
-    assert_same(features, build_features(EXAMPLES))
+    assert_same(cached_features(EXAMPLES, tmp_path / "file"), build_features(EXAMPLES))
     (record,) = caplog.records
     assert record.levelname == "WARNING"
     assert str(tmp_path / "file") in record.message
@@ -273,16 +273,14 @@ def changed(number, **changes):
 )
 def test_other_examples_have_other_features(tmp_path, examples):
     cached_features(EXAMPLES, tmp_path)
-    features, cached = cached_features(examples, tmp_path)
-    assert not cached
-    assert_same(features, build_features(examples))
+    assert_same(cached_features(examples, tmp_path), build_features(examples))
 
 
 def test_text_that_looks_like_the_end_of_an_example(tmp_path):
     one = [question(context="a", text="b\0[]\0c\0d")]
     two = [question(context="a", text="b"), question(context="c", text="d")]
     cached_features(one, tmp_path)
-    assert_same(cached_features(two, tmp_path)[0], build_features(two))
+    assert_same(cached_features(two, tmp_path), build_features(two))
 
 
 @pytest.fixture
@@ -297,21 +295,21 @@ def test_a_cut_off_cache_is_built_anew(cache):
     directory, path, whole = cache
     for length in {*range(0, len(whole), 97), len(whole) - 1}:
         path.write_bytes(whole[:length])
-        features, cached = cached_features(EXAMPLES, directory)
-        assert not cached
-        assert_same(features, build_features(EXAMPLES))
-    assert cached_features(EXAMPLES, directory)[1]
+        assert_same(cached_features(EXAMPLES, directory), build_features(EXAMPLES))
+        assert_is_kept(EXAMPLES, directory)
 
 
 def test_a_cache_of_something_else_is_built_anew(cache):
     directory, path, _ = cache
     for content in (b"{}", b"PK\x03\x04", b"\x93NUMPY", b"\x80\x04N."):
         path.write_bytes(content)
-        assert not cached_features(EXAMPLES, directory)[1]
+        cached_features(EXAMPLES, directory)
+        assert_is_kept(EXAMPLES, directory)
     for save in (np.save, np.savez):
         with path.open("wb") as file:
             save(file, np.zeros(3))
-        assert not cached_features(EXAMPLES, directory)[1]
+        cached_features(EXAMPLES, directory)
+        assert_is_kept(EXAMPLES, directory)
 
 
 def test_a_damaged_cache_is_never_trusted(cache):
@@ -323,7 +321,7 @@ def test_a_damaged_cache_is_never_trusted(cache):
         damaged = bytearray(whole)
         damaged[place] ^= 0xFF
         path.write_bytes(damaged)
-        assert_same(cached_features(EXAMPLES, directory)[0], expected)
+        assert_same(cached_features(EXAMPLES, directory), expected)
 
 
 def test_impossible_examples_are_told_from_answers_that_were_not_found():
@@ -341,10 +339,9 @@ def letters(text):
 
 def test_another_way_of_splitting_has_other_features(tmp_path):
     cached_features(EXAMPLES, tmp_path)
-    features, cached = cached_features(EXAMPLES, tmp_path, letters, key="letters")
-    assert not cached
-    assert_same(features, build_features(EXAMPLES, letters))
-    assert cached_features(EXAMPLES, tmp_path, letters, key="letters")[1]
+    of_letters = cached_features(EXAMPLES, tmp_path, letters, key="letters")
+    assert_same(of_letters, build_features(EXAMPLES, letters))
+    assert_is_kept(EXAMPLES, tmp_path, letters, key="letters")
 
 
 @pytest.fixture
