@@ -19,7 +19,6 @@ from qanet.datasets.batches import BatchMaker, reading_maker
 from qanet.datasets.features import Features, build_features
 from qanet.datasets.plans import (
     ALIKE,
-    NO_ITEM,
     PlannedBatch,
     plan_reading,
     plan_reading_any_shape,
@@ -363,7 +362,7 @@ class Reader:
         ) as bar:
             for batch in self._plan(maker.features, windows):
                 outputs = self.predict(maker.inputs(batch))
-                real = batch.items != NO_ITEM
+                real = batch.real
                 items = batch.items[real]
                 both = [outputs[name][real] for name in ("start_logits", "end_logits")]
                 both = np.stack(both, axis=1)

@@ -7,7 +7,7 @@ import numpy as np
 
 from qanet.datasets.contextual import ContextualVectors, contextual_vectors
 from qanet.datasets.features import Features
-from qanet.datasets.plans import NO_ITEM, PlannedBatch
+from qanet.datasets.plans import PlannedBatch
 from qanet.datasets.soft_targets import TeacherTargets
 from qanet.datasets.squad import Example
 from qanet.datasets.windows import Windows
@@ -61,16 +61,15 @@ class BatchMaker:
 
     def inputs(self, batch: PlannedBatch) -> dict[str, np.ndarray]:
         """The model's inputs, as `qanet.models.inputs` describes them."""
-        real = batch.items != NO_ITEM
         places = {
             "context": (
                 self._context_begins[batch.items],
-                np.where(real, self.windows.lengths[batch.items], 0),
+                np.where(batch.real, self.windows.lengths[batch.items], 0),
                 batch.context_length,
             ),
             "question": (
                 self._question_begins[batch.items],
-                np.where(real, self._question_lengths[batch.items], 0),
+                np.where(batch.real, self._question_lengths[batch.items], 0),
                 batch.question_length,
             ),
         }

@@ -5,7 +5,7 @@ from itertools import islice
 
 import numpy as np
 
-from qanet.datasets.plans import NO_ITEM, PlannedBatch
+from qanet.datasets.plans import PlannedBatch, filled_up
 from qanet.errors import UserError
 
 
@@ -80,14 +80,8 @@ class LengthBuckets:
             rows = self._rows(length)
             for first in range(0, len(items), rows):
                 part = items[first : first + rows]
-                part = np.pad(part, (0, rows - len(part)), constant_values=NO_ITEM)
-                planned.append(PlannedBatch(part, length, length))
+                planned.append(PlannedBatch(filled_up(part, rows), length, length))
         return planned
 
     def _rows(self, length: int) -> int:
         return self.batch_tokens // length
-
-
-def real_items(batch: PlannedBatch) -> np.ndarray:
-    """The items of a batch that are some; they come first."""
-    return batch.items[batch.items != NO_ITEM]

@@ -39,6 +39,11 @@ class PlannedBatch:
     context_length: int
     question_length: int
 
+    @property
+    def real(self) -> np.ndarray:
+        """Which rows hold an item, boolean `(batch_size,)`; they come first."""
+        return self.items != NO_ITEM
+
 
 def plan_training(
     windows: Windows,
@@ -200,9 +205,7 @@ def plan_reading(
         pairs = int(_pairs(context_length, question_length))
         rows = min(batch_size, max(1, READING_PAIRS // pairs))
         for first in range(0, len(items), rows):
-            batch = np.full(rows, NO_ITEM, dtype=np.int64)
-            part = items[first : first + rows]
-            batch[: len(part)] = part
+            batch = filled_up(items[first : first + rows], rows)
             plan.append(PlannedBatch(batch, int(context_length), int(question_length)))
     return plan
 
@@ -241,6 +244,11 @@ def plan_reading_any_shape(
         question_length = max(1, int(question_lengths[items].max()))
         plan.append(PlannedBatch(items, context_length, question_length))
     return plan
+
+
+def filled_up(items: np.ndarray, rows: int) -> np.ndarray:
+    """Items with `NO_ITEM` behind them, so that they come to a multiple of `rows`."""
+    return np.pad(items, (0, -len(items) % rows), constant_values=NO_ITEM)
 
 
 def _pairs(context_length: np.ndarray, question_length: np.ndarray) -> np.ndarray:

@@ -6,6 +6,22 @@ from keras import ops
 from qanet.layers.look_up import PADDING
 
 
+def context_places(question, context):
+    """The places of a context's pieces in a joined sequence, as a slice.
+
+    Args:
+        question: integers `(batch, question length)`.
+        context: integers `(batch, context length)`.
+    """
+    begin = ops.shape(question)[1] + 2
+    return slice(begin, begin + ops.shape(context)[1])
+
+
+def question_places(question):
+    """The places of a question's pieces in a joined sequence, as a slice."""
+    return slice(1, 1 + ops.shape(question)[1])
+
+
 @keras.saving.register_keras_serializable(package="qanet")
 class JoinTexts(keras.layers.Layer):
     """[CLS] question [SEP] context [SEP], with padding where the texts have it.

@@ -4,7 +4,8 @@ import keras
 from keras import ops
 
 from qanet.layers.attention_over_attention import AttentionOverAttention
-from qanet.layers.logits import LogitsLayer
+from qanet.layers.join_texts import context_places, question_places
+from qanet.layers.logits import LogitsLayer, with_no_answer
 from qanet.layers.look_up import PADDING
 
 # Not 0, for then its matrices would learn nothing in the first step.
@@ -40,9 +41,8 @@ class JoinedAttentionOverAttention(LogitsLayer):
         self.attention.build(x_shape)
 
     def call(self, x, question, context):
-        begin, width = ops.shape(question)[1] + 2, x.shape[-1]
-        question_states = x[:, 1 : begin - 1] / width**0.5
-        context_states = self.projection(x[:, begin : begin + ops.shape(context)[1]])
+        question_states = x[:, question_places(question)] / x.shape[-1] ** 0.5
+        context_states = self.projection(x[:, context_places(question, context)])
         masks = (ops.not_equal(text, PADDING) for text in (context, question))
         context_mask, question_mask = masks
         outputs = []
@@ -57,6 +57,5 @@ class JoinedAttentionOverAttention(LogitsLayer):
         return tuple(outputs)
 
     def compute_output_shape(self, x_shape, question_shape, context_shape):
-        batch, length = context_shape
-        shape = (batch, None if length is None else 1 + length)
+        shape = with_no_answer(context_shape)
         return shape, shape

@@ -3,7 +3,8 @@
 import keras
 from keras import ops
 
-from qanet.layers.logits import LogitsLayer
+from qanet.layers.join_texts import context_places
+from qanet.layers.logits import LogitsLayer, with_no_answer
 from qanet.layers.look_up import PADDING
 from qanet.layers.numerics import mask_logits
 from qanet.layers.piece_embedding import STDDEV
@@ -32,14 +33,12 @@ class JoinedPointer(LogitsLayer):
         self.span.build(x_shape)
 
     def call(self, x, question, context):
-        begin = ops.shape(question)[1] + 2
-        context_states = x[:, begin : begin + ops.shape(context)[1]]
+        context_states = x[:, context_places(question, context)]
         logits = self.span(ops.concatenate([x[:, :1], context_states], axis=1))
         real = ops.not_equal(context, PADDING)
         real = ops.concatenate([ops.ones_like(real[:, :1]), real], axis=1)
         return tuple(mask_logits(logits[:, :, i], real) for i in range(2))
 
     def compute_output_shape(self, x_shape, question_shape, context_shape):
-        batch, length = context_shape
-        shape = (batch, None if length is None else 1 + length)
+        shape = with_no_answer(context_shape)
         return shape, shape

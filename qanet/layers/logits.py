@@ -3,6 +3,16 @@
 import keras
 
 
+def with_no_answer(shape):
+    """The shape of logits that begin with one for "no answer".
+
+    Args:
+        shape: that of the tokens' logits, `(batch, length)`; either may be `None`.
+    """
+    batch, length = shape
+    return batch, None if length is None else 1 + length
+
+
 class LogitsLayer(keras.layers.Layer):
     """A layer that computes in single precision and passes no mask on.
 

@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from qanet.layers.logits import with_no_answer
+
 
 @keras.saving.register_keras_serializable(package="qanet")
 class NoAnswerLogit(keras.layers.Layer):
@@ -23,5 +25,4 @@ class NoAnswerLogit(keras.layers.Layer):
         return ops.concatenate([logit, logits], axis=-1)
 
     def compute_output_shape(self, input_shape):
-        batch, length = input_shape
-        return batch, None if length is None else 1 + length
+        return with_no_answer(input_shape)

@@ -164,16 +164,15 @@ def bert_attention(model: "keras.Model") -> "keras.KerasTensor":
     The rest is what the context attends to itself and to special pieces.
     """
     import keras
-    from keras import ops
 
+    from qanet.layers.join_texts import context_places, question_places
     from qanet.layers.transformer_block import transformer_blocks
     from qanet.models.attention_weights import weights_of
 
     class BetweenTexts(keras.layers.Layer):
         def call(self, weights, question, context):
-            question, context = ops.shape(question)[1], ops.shape(context)[1]
-            begin = question + 2
-            return weights[:, begin : begin + context, 1 : 1 + question]
+            of_context = weights[:, context_places(question, context)]
+            return of_context[:, :, question_places(question)]
 
     return BetweenTexts()(
         weights_of(transformer_blocks(model)[-1]),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from qanet.datasets.length_buckets import LengthBuckets, real_items
+from qanet.datasets.length_buckets import LengthBuckets
 from qanet.datasets.plans import PlannedBatch
 from qanet.errors import UserError
 from qanet.models.character_ids import PLACES, character_ids
@@ -76,7 +76,7 @@ class SentenceBatches(LengthBuckets):
             `sample_log_counts`, float32, both `(rows, share)`: all inputs have a row
             for each item, by which devices share them.
         """
-        items, length = real_items(batch), batch.context_length
+        items, length = batch.items[batch.real], batch.context_length
         rows = len(batch.items)
         sentences = np.zeros((rows, length), dtype=np.int32)
         words = np.zeros((rows, length + 2), dtype=np.int32)
@@ -105,6 +105,6 @@ class SentenceBatches(LengthBuckets):
         One more than a sentence has words, for each direction.
         """
         real = np.zeros((len(batch.items), batch.context_length + 1), np.float32)
-        for row, item in enumerate(real_items(batch)):
+        for row, item in enumerate(batch.items[batch.real]):
             real[row, : len(self._sentences[item]) + 1] = 1.0
         return {"real": real}

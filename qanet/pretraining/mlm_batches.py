@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from qanet.datasets.plans import NO_ITEM, PlannedBatch
+from qanet.datasets.plans import PlannedBatch, filled_up
 from qanet.errors import UserError
 from qanet.models.bert import MARKS
 from qanet.pretraining.config import MLMPretrainingConfig
@@ -70,8 +70,7 @@ class MaskedBatches:
 
     def plan(self) -> list[PlannedBatch]:
         """All pairs in turn; the last batch is filled up."""
-        items = np.arange(len(self.pairs))
-        items = np.pad(items, (0, -len(items) % self.rows), constant_values=NO_ITEM)
+        items = filled_up(np.arange(len(self.pairs)), self.rows)
         return [
             PlannedBatch(part, self.length, self.length)
             for part in items.reshape(-1, self.rows)
@@ -112,9 +111,7 @@ class MaskedBatches:
         segments = np.zeros((rows, self.length), dtype=np.int32)
         positions, labels = np.zeros((2, rows, self.positions), dtype=np.int32)
         is_random = np.zeros(rows, dtype=np.int32)
-        for row, item in enumerate(batch.items):
-            if item == NO_ITEM:
-                continue
+        for row, item in enumerate(batch.items[batch.real]):
             *bounds, is_random[row] = self.pairs[item]
             sequence, middle = self._sequence(*bounds)
             # By a key of its own: [seed, 0] would be the stream of the seed itself.

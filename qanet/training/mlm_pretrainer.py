@@ -9,7 +9,6 @@ import numpy as np
 from keras import ops
 
 from qanet.console import log
-from qanet.datasets.plans import NO_ITEM
 from qanet.layers.look_up import PADDING
 from qanet.models.bert import piece_sizes
 from qanet.models.pretrained import (
@@ -170,7 +169,7 @@ def _measurement(
     """
 
     def sums_of(batch) -> np.ndarray:
-        real = int((batch.items != NO_ITEM).sum())
+        real = int(batch.real.sum())
         outputs, targets = (
             {name: np.asarray(array)[:real] for name, array in arrays.items()}
             for arrays in (predict(batches.inputs(batch)), batches.targets(batch))

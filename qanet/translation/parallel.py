@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from qanet.datasets.length_buckets import LengthBuckets, real_items
+from qanet.datasets.length_buckets import LengthBuckets
 from qanet.datasets.plans import PlannedBatch
 from qanet.errors import UserError
 from qanet.files import read_lines
@@ -109,13 +109,15 @@ class PairBatches(LengthBuckets):
             `source`, and `target` up to the sub-word before the next: int32
             `(rows, length)` each, of padding alone where there is no item.
         """
-        sources = [[*self.sources[item], END] for item in real_items(batch)]
-        targets = [[BEGIN, *self.target_pieces[item]] for item in real_items(batch)]
+        items = batch.items[batch.real]
+        sources = [[*self.sources[item], END] for item in items]
+        targets = [[BEGIN, *self.target_pieces[item]] for item in items]
         return {"source": _padded(sources, batch), "target": _padded(targets, batch)}
 
     def targets(self, batch: PlannedBatch) -> dict[str, np.ndarray]:
         """The sub-words that come next, `next`, int32 `(rows, length)`."""
-        pieces = [[*self.target_pieces[item], END] for item in real_items(batch)]
+        items = batch.items[batch.real]
+        pieces = [[*self.target_pieces[item], END] for item in items]
         return {"next": _padded(pieces, batch)}
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qanet.datasets.length_buckets import LengthBuckets, real_items
-from qanet.datasets.plans import NO_ITEM, PlannedBatch
+from qanet.datasets.length_buckets import LengthBuckets
+from qanet.datasets.plans import NO_ITEM
 from qanet.errors import UserError
 
 
@@ -17,7 +17,7 @@ def made(lengths, tokens=16, seed=0):
 
 
 def items_of(plan):
-    return [int(item) for batch in plan for item in real_items(batch)]
+    return [int(item) for batch in plan for item in batch.items[batch.real]]
 
 
 @given(st.lists(st.integers(1, 10), min_size=1, max_size=30), st.integers(0, 3))
@@ -44,7 +44,7 @@ def test_the_last_batch_is_filled_up():
     whole, rest = made([1] * 6).reading()
     assert whole.items.tolist() == [0, 1, 2, 3]
     assert rest.items.tolist() == [4, 5, NO_ITEM, NO_ITEM]
-    assert real_items(PlannedBatch(rest.items, 4, 4)).tolist() == [4, 5]
+    assert rest.real.tolist() == [True, True, False, False]
 
 
 def test_the_plan_follows_from_the_seed_and_not_from_its_length():
