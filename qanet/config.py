@@ -29,6 +29,7 @@ from qanet.settings import (
     Share,
     Size,
     check_plan,
+    check_rising,
     configure,
 )
 from qanet.text.config import VocabularyConfig
@@ -84,9 +85,8 @@ class DataConfig(Section):
 
     @model_validator(mode="after")
     def _check_buckets(self) -> Self:
-        if list(self.buckets) != sorted(set(self.buckets)):
-            raise ValueError("buckets must rise strictly")
-        if not self.buckets or self.buckets[-1] != self.context_limit:
+        check_rising(self.buckets)
+        if self.buckets[-1] != self.context_limit:
             raise ValueError("the last bucket must equal context_limit")
         if self.answer_limit > self.context_limit:
             raise ValueError("answer_limit must not be larger than context_limit")

@@ -41,6 +41,18 @@ Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Probability = Annotated[float, Field(gt=0.0, le=1.0)]
 
 
+def check_rising(buckets: Sequence[int]) -> None:
+    """Raises `ValueError` unless there are buckets and they rise."""
+    if not buckets or list(buckets) != sorted(set(buckets)):
+        raise ValueError("buckets must rise strictly, and there must be one")
+
+
+def check_heads(heads: int, width: int) -> None:
+    """Raises `ValueError` unless the heads share the width evenly."""
+    if width % heads:
+        raise ValueError(f"heads={heads} does not divide width={width}")
+
+
 def check_buckets(
     buckets: Sequence[int], batch_tokens: int, steps: int, unit: str
 ) -> None:
@@ -48,8 +60,7 @@ def check_buckets(
 
     There must be buckets, they must rise, a batch must hold each; see `check_plan`.
     """
-    if not buckets or list(buckets) != sorted(set(buckets)):
-        raise ValueError("buckets must rise strictly, and there must be one")
+    check_rising(buckets)
     if batch_tokens < buckets[-1]:
         raise ValueError(f"batch_tokens={batch_tokens} is less than the last bucket")
     check_plan(steps, batch_tokens // buckets[0], unit)

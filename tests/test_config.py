@@ -418,7 +418,7 @@ def test_impossible_value(key, value):
         (["model.width=7", "model.heads=1"], "width must be even"),
         (["data.context_limit=300"], "the last bucket must equal context_limit"),
         (["data.buckets=[160, 240]"], "the last bucket must equal context_limit"),
-        (["data.buckets=[]"], "the last bucket must equal context_limit"),
+        (["data.buckets=[]"], "buckets must rise strictly, and there must be one"),
         (["data.buckets=[240, 160, 400]"], "buckets must rise strictly"),
         (["data.buckets=[160, 400, 400]"], "buckets must rise strictly"),
         (["data.augmented.fr=fr.json"], "mix lacks fr"),

@@ -9,7 +9,7 @@ from pathlib import Path
 from qanet.commands.options import check_directory, check_reader, load_backend
 from qanet.console import log, say
 from qanet.errors import UserError
-from qanet.evaluation.file_names import REPORT_FILES, RESULT_FILES
+from qanet.evaluation.file_names import METRICS, REPORT_FILES, RESULT_FILES
 from qanet.shipped import shipped_reader
 
 
@@ -187,7 +187,7 @@ def _refuse_run(output: Path) -> None:
 
 def _refuse_files_of_others(output: Path) -> None:
     """Refuses a directory where files that no evaluation wrote would be replaced."""
-    if (output / "metrics.json").exists():
+    if (output / METRICS).exists():
         return
     for name in (*RESULT_FILES, *REPORT_FILES):
         if (output / name).exists():
@@ -201,7 +201,7 @@ def _refuse_results_of_other_data(output: Path, data: str) -> None:
     """Refuses a directory with the metrics of other data."""
     from qanet.files import parse_json
 
-    path = output / "metrics.json"
+    path = output / METRICS
     try:
         other = parse_json(path.read_bytes())["data"]
     except FileNotFoundError:

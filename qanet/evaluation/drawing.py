@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from qanet.errors import needing
+from qanet.evaluation.file_names import PICTURE
 from qanet.evaluation.report import Report, Scores, title
 from qanet.files import write_file
 
@@ -19,7 +20,7 @@ def save_picture(report: Report, directory: Path) -> None:
     """Writes `report.png`. The same report makes the same file, byte for byte."""
     figure = draw(report)
     write_file(
-        directory / "report.png",
+        directory / PICTURE,
         lambda file: figure.savefig(file, format="png", dpi=120),
     )
 

@@ -11,7 +11,14 @@ import numpy as np
 from qanet.datasets.features import Features
 from qanet.datasets.squad import Example, spread
 from qanet.decoding import Answer, decide
-from qanet.evaluation.file_names import REPORT_FILES, RESULT_FILES
+from qanet.evaluation.file_names import (
+    METRICS,
+    NA_PROB,
+    NBEST,
+    PREDICTIONS,
+    REPORT_FILES,
+    RESULT_FILES,
+)
 from qanet.evaluation.metrics import score, squad_v2
 from qanet.files import write_text
 from qanet.reader import Reader
@@ -51,16 +58,16 @@ class Evaluation:
         # The metrics first: they tell that the rest is an evaluation's, which the same
         # command may replace where this one is stopped.
         contents = {
-            "metrics": {"data": data, **self.metrics},
-            "predictions": self.predictions,
-            "nbest": nbest,
+            METRICS: {"data": data, **self.metrics},
+            PREDICTIONS: self.predictions,
+            NBEST: nbest,
         }
         if self.no_answer:
-            contents["na_prob"] = self.no_answer
+            contents[NA_PROB] = self.no_answer
         for name, content in contents.items():
             text = json.dumps(content, ensure_ascii=False, indent=1)
-            write_text(directory / f"{name}.json", text + "\n")
-        for name in {*RESULT_FILES, *REPORT_FILES} - {f"{n}.json" for n in contents}:
+            write_text(directory / name, text + "\n")
+        for name in {*RESULT_FILES, *REPORT_FILES} - contents.keys():
             (directory / name).unlink(missing_ok=True)
 
 

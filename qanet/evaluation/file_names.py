@@ -1,6 +1,11 @@
 """Names of the files that an evaluation writes."""
 
-# `Evaluation.save`; the last only where the model tells whether there is an answer.
-RESULT_FILES = ("predictions.json", "nbest.json", "metrics.json", "na_prob.json")
-# `Report.save` and `qanet.evaluation.drawing`.
-REPORT_FILES = ("report.json", "report.png")
+METRICS = "metrics.json"
+# The best answer of each question, and the best few.
+PREDICTIONS, NBEST = "predictions.json", "nbest.json"
+# Only where the model tells whether there is an answer.
+NA_PROB = "na_prob.json"
+RESULT_FILES = (PREDICTIONS, NBEST, METRICS, NA_PROB)
+
+REPORT, PICTURE = "report.json", "report.png"
+REPORT_FILES = (REPORT, PICTURE)

@@ -23,6 +23,7 @@ from math import inf
 from pathlib import Path
 
 from qanet.datasets.squad import Example
+from qanet.evaluation.file_names import REPORT
 from qanet.evaluation.metrics import rules
 from qanet.files import write_text
 from qanet.text.tokenizer import tokenize
@@ -89,7 +90,7 @@ class Report:
         """Writes `report.json`: `all`, and under each kind its groups."""
         report = asdict(self)
         content = {"all": report["all"], **report["groups"]}
-        write_text(directory / "report.json", json.dumps(content, indent=1) + "\n")
+        write_text(directory / REPORT, json.dumps(content, indent=1) + "\n")
 
 
 def break_down(examples: Sequence[Example], predictions: Mapping[str, str]) -> Report:

@@ -12,12 +12,13 @@ import numpy as np
 import onnx
 
 from qanet.export.onnx_graph import Graph
+from qanet.layers.encoder import survival_at
 from qanet.layers.numerics import MASKED_LOGIT
+from qanet.layers.positions import frequencies
+from qanet.layers.residual import EPSILON
 from qanet.layers.spelling import NOTHING, SPELLINGS
 from qanet.models.qanet import QANetConfig, StackConfig
 from qanet.settings import Section
-
-EPSILON = 1e-6
 
 
 def is_written(config: Section) -> bool:
@@ -143,12 +144,12 @@ class _Layers:
     def position_signal(self, x: str) -> str:
         """`position_signal` for the length of x, scaled."""
         add, constant = self.graph.add, self.graph.constant
-        half = self.config.width // 2
-        frequencies = 10000.0 ** (-np.arange(half) / max(half - 1, 1))
         length = add("Gather", add("Shape", x), constant(1), axis=0)
         positions = add("Range", constant(0), length, constant(1))
         positions = add("Cast", positions, to=onnx.TensorProto.FLOAT)
-        angles = add("Mul", self._widened(positions, 1), constant(frequencies))
+        angles = add(
+            "Mul", self._widened(positions, 1), constant(frequencies(self.config.width))
+        )
         signal = add("Concat", add("Sin", angles), add("Cos", angles), axis=1)
         return add("Mul", signal, constant(self.config.position_scale))
 
@@ -172,7 +173,7 @@ class _Layers:
             block, kind = divmod(level, len(kinds))
             if level == 0 or (config.position_per_block and kind == 0):
                 x = add("Add", x, signal)
-            survival = 1.0 - (level + 1) / depth * (1.0 - config.survival)
+            survival = survival_at(level + 1, depth, config.survival)
             scale = config.residual_scale * survival
             path = f"{name}/residual_block_{block}_{kinds[kind]}"
             y = self._norm(f"{path}/norm", x)

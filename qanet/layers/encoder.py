@@ -7,8 +7,19 @@ from qanet.layers.convolution import DepthwiseSeparableConv1D
 from qanet.layers.feed_forward import FeedForward
 from qanet.layers.plain_convolution import PlainConv1D
 from qanet.layers.positions import position_signal
-from qanet.layers.residual import Residual
+from qanet.layers.residual import EPSILON, Residual
 from qanet.layers.self_attention import MultiHeadSelfAttention
+
+
+def survival_at(level, depth, last):
+    """The probability that a sub-layer takes part in training (QANet, section 4.1).
+
+    Args:
+        level: the sub-layer's number in its stack, from 1.
+        depth: sub-layers of the stack.
+        last: the probability of the last one.
+    """
+    return 1.0 - level / depth * (1.0 - last)
 
 
 @keras.saving.register_keras_serializable(package="qanet")
@@ -96,7 +107,7 @@ class EncoderStack(keras.layers.Layer):
                 residual = Residual(
                     layer,
                     dropout=self.dropout,
-                    survival=1.0 - level / depth * (1.0 - self.survival),
+                    survival=survival_at(level, depth, self.survival),
                     scale=self.residual_scale,
                     name=f"residual_{layer.name}",
                 )
@@ -104,7 +115,7 @@ class EncoderStack(keras.layers.Layer):
                 self.sublayers.append(residual)
         if self.final_norm:
             self.norm = keras.layers.LayerNormalization(
-                epsilon=1e-6, autocast=False, name="norm"
+                epsilon=EPSILON, autocast=False, name="norm"
             )
             self.norm.build(input_shape)
 

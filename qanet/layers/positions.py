@@ -18,7 +18,12 @@ def position_signal(length, width):
     Returns:
         float32 tensor `(length, width)`.
     """
-    frequencies = 10000.0 ** (-np.arange(width // 2) / max(width // 2 - 1, 1))
     positions = ops.cast(ops.arange(length, dtype="int32"), "float32")
-    angles = ops.expand_dims(positions, 1) * frequencies.astype("float32")
+    angles = ops.expand_dims(positions, 1) * frequencies(width).astype("float32")
     return ops.concatenate([ops.sin(angles), ops.cos(angles)], axis=1)
+
+
+def frequencies(width):
+    """By how much the angles grow from a position to the next, `(width / 2,)`."""
+    half = width // 2
+    return 10000.0 ** (-np.arange(half) / max(half - 1, 1))

@@ -5,6 +5,9 @@ from keras import ops
 
 from qanet.layers.dropout import Dropout, keep_mask
 
+# Of the layer normalisations of residual blocks.
+EPSILON = 1e-6
+
 
 @keras.saving.register_keras_serializable(package="qanet")
 class Residual(keras.layers.Layer):
@@ -36,7 +39,7 @@ class Residual(keras.layers.Layer):
         self.survival = survival
         self.scale = scale
         self.norm = keras.layers.LayerNormalization(
-            epsilon=1e-6, autocast=False, name="norm"
+            epsilon=EPSILON, autocast=False, name="norm"
         )
         self.dropout = Dropout(dropout, name="dropout")
         if survival < 1.0:

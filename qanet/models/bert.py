@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import model_validator
 
 from qanet.models.limits import ReadingLimits
-from qanet.settings import Rate, Section, Size
+from qanet.settings import Rate, Section, Size, check_heads
 
 if TYPE_CHECKING:
     import keras
@@ -82,8 +82,7 @@ class BERTConfig(Section):
 
     @model_validator(mode="after")
     def _check_heads(self) -> Self:
-        if self.width % self.heads:
-            raise ValueError(f"heads={self.heads} does not divide width={self.width}")
+        check_heads(self.heads, self.width)
         return self
 
 

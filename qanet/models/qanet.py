@@ -15,7 +15,7 @@ from qanet.models.words import (
     embed_words,
     word_flops,
 )
-from qanet.settings import Depth, Probability, Section, Size, SizeOrZero
+from qanet.settings import Depth, Probability, Section, Size, SizeOrZero, check_heads
 
 if TYPE_CHECKING:
     import keras
@@ -79,8 +79,8 @@ class QANetConfig(WordReaderConfig):
 
     @model_validator(mode="after")
     def _check_width(self) -> Self:
-        if self.heads and self.width % self.heads:
-            raise ValueError(f"heads={self.heads} does not divide width={self.width}")
+        if self.heads:
+            check_heads(self.heads, self.width)
         if self.width % 2:
             raise ValueError("width must be even, half sines and half cosines")
         return self

@@ -13,6 +13,7 @@ from qanet.settings import (
     Section,
     Size,
     check_buckets,
+    check_heads,
 )
 
 
@@ -39,8 +40,8 @@ class ModelConfig(Section):
 
     @model_validator(mode="after")
     def _check_width(self) -> Self:
-        if self.name == "transformer" and self.width % self.heads:
-            raise ValueError(f"heads={self.heads} does not divide width={self.width}")
+        if self.name == "transformer":
+            check_heads(self.heads, self.width)
         if self.width % 2:
             raise ValueError(
                 "width must be even: half are sines and half cosines, or half are read "
