@@ -29,7 +29,7 @@ place of each stack of encoder blocks, as the paper does (table 3; 3 to 13 times
 training and 4 to 9 times slower inference, says its abstract). `rnn-2` has two layers.
 `times_qanet` is the ratio of its time to that of `qanet` at the same batch and
 precision. The LSTMs are those of our recurrent readers, see
-`qanet.layers.recurrent.BidirectionalLSTM`.
+`qanet.layers.bidirectional_lstm.BidirectionalLSTM`.
 """
 
 import argparse

@@ -25,7 +25,7 @@ import numpy as np
 from machine import machine, processor
 
 from qanet.files import write_text
-from qanet.layers.recurrent import BidirectionalLSTM
+from qanet.layers.bidirectional_lstm import BidirectionalLSTM
 
 SHAPES = ((16, 144), (32, 160), (8, 400), (1, 160))
 WIDTH, UNITS = 200, 100

@@ -2,8 +2,8 @@
 
 import keras
 
+from qanet.layers.bidirectional_lstm import BidirectionalLSTM
 from qanet.layers.dropout import Dropout
-from qanet.layers.recurrent import BidirectionalLSTM
 
 
 class RecurrentStack(keras.layers.Layer):

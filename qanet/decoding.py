@@ -42,7 +42,7 @@ class Answer:
         }
 
 
-class Span(NamedTuple):
+class TokenSpan(NamedTuple):
     """A span of tokens.
 
     Attributes:
@@ -64,7 +64,7 @@ class Spans(NamedTuple):
         no_answer: Logit of there being no answer; -inf where the model cannot tell.
     """
 
-    best: list[Span]
+    best: list[TokenSpan]
     log_total: float
     no_answer: float = -np.inf
 
@@ -148,7 +148,10 @@ def best_spans(
     best = _best(score, min(top_k, allowed))
     columns = first[best].astype(int).tolist(), last[best].astype(int).tolist()
     return Spans(
-        best=[Span(*span) for span in zip(*columns, score[best].tolist(), strict=True)],
+        best=[
+            TokenSpan(*span)
+            for span in zip(*columns, score[best].tolist(), strict=True)
+        ],
         log_total=float(np.logaddexp.reduce(log_totals)),
     )
 

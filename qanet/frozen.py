@@ -15,17 +15,17 @@ import numpy as np
 from qanet.errors import UserError, reading
 from qanet.files import digest_of, write_file
 from qanet.models.bert import POSITIONS, BERTConfig, encode, piece_sizes
+from qanet.models.bert_weights import (
+    load_pretrained,
+    read_sizes,
+    weight_files,
+)
 from qanet.models.character_ids import character_ids
 from qanet.models.elmo_weights import (
     OPTIONS_FILE,
     WEIGHTS_FILE,
     load_bilm,
     read_options,
-)
-from qanet.models.pretrained import (
-    load_pretrained,
-    read_sizes,
-    weight_files,
 )
 from qanet.settings import configure
 from qanet.text.pieces import PIECES_FILE, WordPieces
@@ -140,7 +140,7 @@ class FrozenBERT(FrozenModel):
     """The hidden states of BERT's last blocks; a word has those of its first piece.
 
     Args:
-        directory: of a public BERT model, see `qanet.models.pretrained`.
+        directory: of a public BERT model, see `qanet.models.bert_weights`.
         layers: how many of the last blocks.
 
     Raises:

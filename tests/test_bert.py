@@ -15,7 +15,7 @@ from qanet.datasets.training_data import load_packed, save_packed
 from qanet.datasets.training_files import read_training_data
 from qanet.errors import UserError
 from qanet.models.bert import LIMITS, MARKS, BERTConfig
-from qanet.models.pretrained import read_tensors
+from qanet.models.bert_weights import read_tensors
 from qanet.models.registry import build_model
 from qanet.reader import Reader
 from qanet.run import Run

@@ -13,8 +13,8 @@ from qanet.decoding import (
     NO_SPANS,
     Answer,
     ContextLogits,
-    Span,
     Spans,
+    TokenSpan,
     best_spans,
     decide,
     join_windows,
@@ -111,7 +111,7 @@ def test_ties_go_to_the_smaller_start_then_the_smaller_end():
 def test_half_precision_logits_do_not_overflow():
     logits = np.array([60000, -60000], np.float16)
 
-    assert best_spans(logits, logits) == Spans([Span(0, 0, 120_000)], 120_000)
+    assert best_spans(logits, logits) == Spans([TokenSpan(0, 0, 120_000)], 120_000)
 
 
 def test_logits_are_left_as_they_were():
@@ -148,7 +148,7 @@ def test_answers_are_cut_from_the_original_context():
     # Quotes and spacing stay as they are in the context, whatever a tokenizer does.
     context = "She  said “don’t”\tto 𝒳."
     token_spans = [(0, 3), (5, 9), (10, 11), (11, 16), (16, 17), (18, 20), (21, 22)]
-    spans = Spans([Span(1, 4, math.log(3)), Span(6, 6, 0.0)], math.log(4))
+    spans = Spans([TokenSpan(1, 4, math.log(3)), TokenSpan(6, 6, 0.0)], math.log(4))
 
     answers = rank_answers([context], [token_spans], [spans], top_k=2)
 
@@ -162,9 +162,11 @@ def test_answers_are_cut_from_the_original_context():
 def test_answers_of_several_contexts_compete_by_their_logits():
     places = [(0, 1), (2, 3)]
     spans = [
-        Spans([Span(0, 0, math.log(2)), Span(1, 1, 0.0)], math.log(4)),
+        Spans([TokenSpan(0, 0, math.log(2)), TokenSpan(1, 1, 0.0)], math.log(4)),
         NO_SPANS,
-        Spans([Span(0, 1, math.log(5)), Span(0, 0, math.log(2))], math.log(12)),
+        Spans(
+            [TokenSpan(0, 1, math.log(5)), TokenSpan(0, 0, math.log(2))], math.log(12)
+        ),
     ]
 
     answers = rank_answers(["a b", "", "c d"], [places, [], places], spans, top_k=3)
@@ -181,9 +183,13 @@ def test_no_spans_give_one_empty_answer():
 def test_no_answer_competes_with_the_spans_of_all_contexts():
     places = [(0, 1), (2, 3)]
     spans = [
-        Spans([Span(0, 0, math.log(2)), Span(1, 1, 0.0)], math.log(4), math.log(7)),
+        Spans(
+            [TokenSpan(0, 0, math.log(2)), TokenSpan(1, 1, 0.0)],
+            math.log(4),
+            math.log(7),
+        ),
         # The context that is least sure of having none counts.
-        Spans([Span(0, 1, math.log(5))], math.log(6), math.log(3)),
+        Spans([TokenSpan(0, 1, math.log(5))], math.log(6), math.log(3)),
         NO_SPANS._replace(no_answer=math.log(9)),
     ]
 

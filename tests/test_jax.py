@@ -60,7 +60,7 @@ def test_layers_models_and_training_pass_on_jax():
             # Start processes, or need files, of TensorFlow.
             f"--deselect=tests/training/test_trainer.py::{KILLED}",
             *(
-                f"--deselect=tests/models/test_pretrained.py::test_{name}"
+                f"--deselect=tests/models/test_bert_weights.py::test_{name}"
                 for name in ORIGINAL
             ),
         ],

@@ -78,7 +78,7 @@ class Masked:
 
     @staticmethod
     def check(config) -> None:
-        from qanet.models.pretrained import check_pretrained
+        from qanet.models.bert_weights import check_pretrained
 
         if config.model.pretrained:
             check_pretrained(config.model)
@@ -92,7 +92,7 @@ class Masked:
     @staticmethod
     def tell(config, run, metrics: dict[str, float]) -> None:
         from qanet.models.bert import POSITIONS
-        from qanet.models.pretrained import size_options
+        from qanet.models.bert_weights import size_options
 
         say(
             f"held out, at step {metrics['step']:,}: loss of a masked piece "

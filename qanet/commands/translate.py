@@ -105,7 +105,7 @@ def _train(options: argparse.Namespace) -> None:
     keep_blocks()
     load_keras()
 
-    from qanet.training.translators import train_translator
+    from qanet.training.translator_trainer import train_translator
 
     metrics = train_translator(config, run, options.resume)
     if metrics is None:

@@ -26,7 +26,7 @@ from qanet.datasets.training_data import TrainingData, load_packed
 from qanet.errors import UserError
 from qanet.files import check_readable
 from qanet.frozen import open_encoder
-from qanet.models.pretrained import check_pretrained, check_sizes
+from qanet.models.bert_weights import check_pretrained, check_sizes
 from qanet.models.registry import MODELS, contextual_of
 from qanet.text.encoders import StoredEncoder
 from qanet.text.pieces import WordPieces

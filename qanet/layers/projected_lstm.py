@@ -4,8 +4,8 @@ in ELMo: Peters et al., 2018, section 3.4)."""
 import keras
 from keras import ops
 
+from qanet.layers.bidirectional_lstm import in_blocks, loop, products, reverse
 from qanet.layers.numerics import zero_padding
-from qanet.layers.recurrent import in_blocks, loop, products, reverse
 
 # Added to the forget gates, so that cells remember at first.
 FORGET_BIAS = 1.0

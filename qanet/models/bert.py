@@ -59,7 +59,7 @@ class BERTConfig(Section):
         name: the model's name in the registry.
         pretrained: directory of a public BERT model, with its `config.json`,
             `vocab.txt` and weights, of a reader also its head; see
-            `qanet.models.pretrained`. Without one the training begins at random.
+            `qanet.models.bert_weights`. Without one the training begins at random.
         width: size of the vectors of every layer.
         blocks: number of blocks.
         heads: attention heads; divides the width.

@@ -38,8 +38,8 @@ def bidirectional_lstm(
         A function of vectors `(batch, length, width)` and their mask; with each call it
         is the same LSTM.
     """
+    from qanet.layers.bidirectional_lstm import BidirectionalLSTM
     from qanet.layers.dropout import Dropout
-    from qanet.layers.recurrent import BidirectionalLSTM
 
     dropout = Dropout(config.dropout, name=f"{name}_dropout")
     layer = BidirectionalLSTM(config.units, name=name)

@@ -72,7 +72,7 @@ class Model:
 
 def _load_bert(model: "keras.Model", config: BERTConfig) -> None:
     # Here, so that settings are read without NumPy.
-    from qanet.models.pretrained import load_pretrained
+    from qanet.models.bert_weights import load_pretrained
 
     load_pretrained(model, config)
 

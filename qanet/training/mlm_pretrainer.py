@@ -11,7 +11,7 @@ from keras import ops
 from qanet.console import log
 from qanet.layers.look_up import PADDING
 from qanet.models.bert import piece_sizes
-from qanet.models.pretrained import (
+from qanet.models.bert_weights import (
     load_pretrained,
     safetensors_library,
     save_pretrained,

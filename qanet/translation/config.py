@@ -17,7 +17,7 @@ from qanet.settings import (
 )
 
 
-class ModelConfig(Section):
+class TranslationModelConfig(Section):
     """Sizes of the model.
 
     Attributes:
@@ -50,7 +50,7 @@ class ModelConfig(Section):
         return self
 
 
-class TrainingConfig(LearningConfig):
+class TranslationLearningConfig(LearningConfig):
     """How it is trained.
 
     Attributes:
@@ -95,6 +95,6 @@ class TranslationConfig(Section):
 
     data: tuple[str, ...]
     reverse: bool = False
-    model: ModelConfig = ModelConfig()
-    training: TrainingConfig = TrainingConfig()
+    model: TranslationModelConfig = TranslationModelConfig()
+    training: TranslationLearningConfig = TranslationLearningConfig()
     distribution: DistributionConfig = DistributionConfig()

@@ -9,7 +9,7 @@ from qanet.datasets.length_buckets import LengthBuckets
 from qanet.datasets.plans import PlannedBatch
 from qanet.errors import UserError
 from qanet.files import read_lines
-from qanet.translation.config import TrainingConfig
+from qanet.translation.config import TranslationLearningConfig
 from qanet.translation.subwords import BEGIN, END, PADDING
 
 Pair = tuple[str, str]
@@ -87,7 +87,7 @@ class PairBatches(LengthBuckets):
         self,
         sources: Sequence[Sequence[int]],
         targets: Sequence[Sequence[int]],
-        config: TrainingConfig,
+        config: TranslationLearningConfig,
     ):
         # Either side has one mark more.
         lengths = np.array(

@@ -12,7 +12,7 @@ from keras import ops
 from qanet.layers.dropout import Dropout
 from qanet.layers.look_up import look_up
 from qanet.layers.numerics import masked_softmax
-from qanet.translation.config import ModelConfig
+from qanet.translation.config import TranslationModelConfig
 from qanet.translation.subwords import PADDING
 
 
@@ -24,7 +24,7 @@ class Recurrent(keras.Model):
         pieces: size of the vocabulary, which both languages share.
     """
 
-    def __init__(self, config: ModelConfig, pieces: int):
+    def __init__(self, config: TranslationModelConfig, pieces: int):
         # Named, because Keras numbers the models of a process and the optimizer's
         # variables have the model's name in theirs.
         super().__init__(name="recurrent")

@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qanet.run_directory import RunDirectory
-from qanet.translation.config import ModelConfig, TranslationConfig
+from qanet.translation.config import TranslationConfig, TranslationModelConfig
 from qanet.translation.subwords import Subwords
 
 if TYPE_CHECKING:
     import keras
 
 
-def build_translation_model(config: ModelConfig, pieces: int) -> "keras.Model":
+def build_translation_model(
+    config: TranslationModelConfig, pieces: int
+) -> "keras.Model":
     """Builds a model with random weights."""
     if config.name == "recurrent":
         from qanet.translation.recurrent import Recurrent

@@ -18,7 +18,7 @@ from qanet.layers.dropout import Dropout
 from qanet.layers.feed_forward import FeedForward
 from qanet.layers.look_up import look_up
 from qanet.layers.positions import position_signal
-from qanet.translation.config import ModelConfig
+from qanet.translation.config import TranslationModelConfig
 from qanet.translation.subwords import PADDING
 
 
@@ -31,7 +31,7 @@ class Transformer(keras.Model):
             vectors, which the softmax uses too.
     """
 
-    def __init__(self, config: ModelConfig, pieces: int):
+    def __init__(self, config: TranslationModelConfig, pieces: int):
         # Named, because Keras numbers the models of a process and the optimizer's
         # variables have the model's name in theirs.
         super().__init__(name="transformer")
@@ -131,7 +131,7 @@ class EncoderBlock(keras.layers.Layer):
         config: gives the sizes.
     """
 
-    def __init__(self, config: ModelConfig, **kwargs):
+    def __init__(self, config: TranslationModelConfig, **kwargs):
         super().__init__(**kwargs)
         self.attention = MultiHeadAttention(
             config.width, config.heads, name="attention"
@@ -158,7 +158,7 @@ class DecoderBlock(keras.layers.Layer):
         config: gives the sizes.
     """
 
-    def __init__(self, config: ModelConfig, **kwargs):
+    def __init__(self, config: TranslationModelConfig, **kwargs):
         super().__init__(**kwargs)
         self.attention = MultiHeadAttention(
             config.width, config.heads, name="attention"
@@ -190,7 +190,7 @@ def _norm(width: int, name: str) -> keras.layers.LayerNormalization:
     return norm
 
 
-def _feed_forward(config: ModelConfig) -> FeedForward:
+def _feed_forward(config: TranslationModelConfig) -> FeedForward:
     layer = FeedForward(config.feed_forward, name="feed_forward")
     layer.build((None, None, config.width))
     return layer

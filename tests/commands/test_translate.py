@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from qanet import cli
-from qanet.training import translators
+from qanet.training import translator_trainer
 from qanet.translation import translator
 
 
@@ -86,7 +86,7 @@ def trained(monkeypatch):
         run.save_config(config)
         return {"pairs": 7, "bleu_greedy": 1.25, "bleu_beam_5": 2.5}
 
-    monkeypatch.setattr(translators, "train_translator", train)
+    monkeypatch.setattr(translator_trainer, "train_translator", train)
     return calls
 
 

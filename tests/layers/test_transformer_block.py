@@ -1,6 +1,6 @@
 """Tests of qanet.layers.transformer_block.
 
-What `transformers` computes with such blocks is in tests/models/test_pretrained.py.
+What `transformers` computes with such blocks is in tests/models/test_bert_weights.py.
 """
 
 import math

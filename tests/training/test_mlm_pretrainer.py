@@ -15,7 +15,7 @@ from tiny_runs import eagerly
 from qanet.datasets.plans import NO_ITEM, PlannedBatch
 from qanet.errors import UserError
 from qanet.models.bert import BERTConfig, PieceSizes, build_bert, piece_sizes
-from qanet.models.pretrained import check_sizes, load_pretrained, read_tensors
+from qanet.models.bert_weights import check_sizes, load_pretrained, read_tensors
 from qanet.pretraining.config import MLMPretrainingConfig
 from qanet.pretraining.mlm_batches import MaskedBatches
 from qanet.pretraining.mlm_model import build_mlm_model

@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 from qanet.layers.dropout import Dropout
-from qanet.translation.config import ModelConfig
+from qanet.translation.config import TranslationModelConfig
 from qanet.translation.run import build_translation_model
 from qanet.translation.subwords import BEGIN, END, PADDING
 
@@ -15,7 +15,7 @@ PIECES = 11
 
 @pytest.fixture(params=["transformer", "recurrent"])
 def model(request, fixed_seed):
-    config = ModelConfig(
+    config = TranslationModelConfig(
         name=request.param, width=8, layers=2, heads=2, feed_forward=12, dropout=0.2
     )
     return build_translation_model(config, PIECES)
@@ -124,7 +124,9 @@ def test_dropout_acts_wherever_it_should(model, inputs, monkeypatch):
 
 
 def test_vectors_are_scaled_by_the_root_of_their_width(fixed_seed):
-    config = ModelConfig(width=16, layers=1, heads=2, feed_forward=12, dropout=0.0)
+    config = TranslationModelConfig(
+        width=16, layers=1, heads=2, feed_forward=12, dropout=0.0
+    )
     model = build_translation_model(config, PIECES)
     tokens = np.array([[END + 1, END + 2]], "int32")
     vectors = ops.convert_to_numpy(model.vectors)
@@ -148,7 +150,7 @@ def test_every_weight_is_trained(model, inputs):
 
 def test_the_weights_are_counted():
     """By hand: vectors, attention, feed-forward and norms of the transformer."""
-    config = ModelConfig(width=8, layers=2, heads=2, feed_forward=12)
+    config = TranslationModelConfig(width=8, layers=2, heads=2, feed_forward=12)
     model = build_translation_model(config, PIECES)
     attention, feed_forward, norm = 4 * 8 * 8, 2 * 8 * 12 + 12 + 8, 2 * 8
     encoder = attention + feed_forward + 2 * norm

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from qanet.datasets.plans import NO_ITEM, PlannedBatch
 from qanet.errors import UserError
-from qanet.translation.config import TrainingConfig
+from qanet.translation.config import TranslationLearningConfig
 from qanet.translation.parallel import PairBatches, read_pairs, split_held_out
 from qanet.translation.subwords import BEGIN, END, PADDING
 
@@ -69,7 +69,7 @@ def batches_of(lengths, **settings):
     settings = {"buckets": (4, 8), "batch_tokens": 16} | settings
     sources = [[10 + i] * source for i, (source, _) in enumerate(lengths)]
     targets = [[10 + i] * target for i, (_, target) in enumerate(lengths)]
-    return PairBatches(sources, targets, TrainingConfig(**settings))
+    return PairBatches(sources, targets, TranslationLearningConfig(**settings))
 
 
 def items_of(batches, plan):

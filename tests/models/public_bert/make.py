@@ -1,4 +1,4 @@
-"""Makes what test_pretrained.py reads: a public BERT in small, and what it computes.
+"""Makes what test_bert_weights.py reads: a public BERT in small, and what it computes.
 
     python tests/models/public_bert/make.py [DIRECTORY OF A PUBLIC BERT]
 

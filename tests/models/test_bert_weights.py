@@ -1,4 +1,4 @@
-"""Tests of qanet.models.pretrained: hidden states are those of `transformers`.
+"""Tests of qanet.models.bert_weights: hidden states are those of `transformers`.
 
 What is read is in `public_bert/`, see its `make.py`.
 """
@@ -16,7 +16,7 @@ import pytest
 
 from qanet.errors import UserError
 from qanet.models.bert import BERTConfig, build_bert, piece_sizes
-from qanet.models.pretrained import (
+from qanet.models.bert_weights import (
     check_pretrained,
     check_sizes,
     load_pretrained,

@@ -1,11 +1,11 @@
-"""Tests of qanet.layers.recurrent against a NumPy loop."""
+"""Tests of qanet.layers.bidirectional_lstm against a NumPy loop."""
 
 import keras
 import numpy as np
 import pytest
 from keras import ops
 
-from qanet.layers.recurrent import BidirectionalLSTM, reverse
+from qanet.layers.bidirectional_lstm import BidirectionalLSTM, reverse
 
 pytestmark = pytest.mark.usefixtures("fixed_seed")
 

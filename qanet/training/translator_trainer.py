@@ -13,7 +13,7 @@ from qanet.training.distribution import make_distribution
 from qanet.training.learner import Learner
 from qanet.training.loop import Loop, Task
 from qanet.training.loss import smoothed_cross_entropy
-from qanet.translation.config import TrainingConfig, TranslationConfig
+from qanet.translation.config import TranslationConfig, TranslationLearningConfig
 from qanet.translation.neural import NeuralTranslator
 from qanet.translation.parallel import Pair, PairBatches, read_pairs, split_held_out
 from qanet.translation.run import TranslationRun, build_translation_model
@@ -95,7 +95,9 @@ def _make_loop(
     return loop, held_out, subwords
 
 
-def translation_learner(model: keras.Model, config: TrainingConfig) -> Learner:
+def translation_learner(
+    model: keras.Model, config: TranslationLearningConfig
+) -> Learner:
     """What trains a translator: the mean loss of a sub-word is made small.
 
     Each replica takes the mean of its own share, which has about as many sub-words.
@@ -111,7 +113,7 @@ def translation_learner(model: keras.Model, config: TrainingConfig) -> Learner:
 
 
 def _measurement(
-    predict: Callable, batches: PairBatches, config: TrainingConfig
+    predict: Callable, batches: PairBatches, config: TranslationLearningConfig
 ) -> Callable[[], dict[str, float]]:
     """Measures the mean loss of a sub-word on pairs that are not trained on."""
 
@@ -136,7 +138,7 @@ def bleu(sacrebleu, translator: NeuralTranslator, pairs: Sequence[Pair]) -> floa
 
 
 def _encoded(
-    pairs: Sequence[Pair], subwords: Subwords, config: TrainingConfig
+    pairs: Sequence[Pair], subwords: Subwords, config: TranslationLearningConfig
 ) -> PairBatches:
     sources, targets = zip(*pairs, strict=True)
     return PairBatches(subwords.encode(sources), subwords.encode(targets), config)

@@ -1,4 +1,4 @@
-"""Tests of qanet.training.translators, and of what they train."""
+"""Tests of qanet.training.translator_trainer, and of what they train."""
 
 import csv
 import json
@@ -14,11 +14,11 @@ from made_training import small_model
 
 from qanet.errors import UserError
 from qanet.settings import configure
-from qanet.training import translators
+from qanet.training import translator_trainer
 from qanet.training.distribution import make_distribution
 from qanet.training.loss import smoothed_cross_entropy
 from qanet.training.optimizer import LearningRate
-from qanet.training.translators import train_translator
+from qanet.training.translator_trainer import train_translator
 from qanet.translation import neural
 from qanet.translation.config import TranslationConfig
 from qanet.translation.neural import NeuralTranslator
@@ -113,7 +113,7 @@ def test_nothing_is_learned_from_what_is_held_out(tmp_path):
     path.write_text("".join(lines), encoding="utf-8")
     config = configured(path, "training.held_out=5", "training.steps=4")
     distribution = make_distribution(config.distribution)
-    loop, held_out, subwords = translators._make_loop(
+    loop, held_out, subwords = translator_trainer._make_loop(
         config, TranslationRun(tmp_path / "run"), False, distribution
     )
     assert len(held_out) == 5
@@ -128,7 +128,9 @@ def test_a_translator_learns_from_smoothed_targets(rng):
     config = TranslationConfig(data=("x",)).training
     targets = {"next": rng.integers(0, 5, (2, 3)).astype("int32")}
     logits = rng.normal(size=(2, 3, 5)).astype("float32")
-    loss = translators.translation_learner(small_model(), config).loss(targets, logits)
+    loss = translator_trainer.translation_learner(small_model(), config).loss(
+        targets, logits
+    )
     total, count = smoothed_cross_entropy(targets["next"], logits, 0.1)
     assert float(loss) == pytest.approx(float(total) / float(count))
     sharp, _ = smoothed_cross_entropy(targets["next"], logits, 0.0)
@@ -160,7 +162,7 @@ def test_the_baseline_learns_it_too_and_backwards(pairs, tmp_path, monkeypatch):
     run = TranslationRun(tmp_path / "run")
     config = configured(pairs, "model.name=recurrent", reverse=True)
     # Measuring BLEU takes as long as the training.
-    monkeypatch.setattr(translators, "bleu", lambda *_: 0.0)
+    monkeypatch.setattr(translator_trainer, "bleu", lambda *_: 0.0)
     train_translator(config, run)
     translator = NeuralTranslator(run.directory, beams=1)
     assert translator.translate(["rouge un deux", "quatre bleu six cinq"], 1) == [
@@ -289,7 +291,7 @@ def test_a_training_that_was_stopped_goes_on_bit_for_bit(
     steps = ("training.steps=4", "training.evaluate_every=2")
     config = configured(pairs, *steps, "model.dropout=0.1")
     # Measuring BLEU would take longer than the training.
-    monkeypatch.setattr(translators, "bleu", lambda *_: 0.0)
+    monkeypatch.setattr(translator_trainer, "bleu", lambda *_: 0.0)
     with stopped_at_its_second_measurement:
         train_translator(config, run)
     train_translator(run.load_config(), run, resume=True)
@@ -306,7 +308,7 @@ def test_a_training_that_was_stopped_goes_on_bit_for_bit(
 
 def test_devices_train_like_one(pairs, tmp_path, monkeypatch, uncompiled):
     """Two of them, whose batches are those of one that holds as many pairs."""
-    monkeypatch.setattr(translators, "bleu", lambda *_: 0.0)
+    monkeypatch.setattr(translator_trainer, "bleu", lambda *_: 0.0)
     steps = ("training.steps=4", "training.evaluate_every=2")
     rows = []
     # 40 pairs of 12 sub-words, which two devices share.
@@ -333,7 +335,7 @@ def test_devices_have_equal_shares_of_a_batch(pairs, tmp_path, strategy, rows):
     distribution = make_distribution(config.distribution)
     with distribution.scope():
         run = TranslationRun(tmp_path / "run")
-        loop, *_ = translators._make_loop(config, run, False, distribution)
+        loop, *_ = translator_trainer._make_loop(config, run, False, distribution)
     assert {len(batch.items) for batch in loop.task.plan} == {rows}
 
 
