@@ -34,7 +34,7 @@ from qanet.commands import (
 from qanet.commands import evaluate as evaluate_command
 from qanet.commands import train as train_command
 from qanet.commands.options import Parser
-from qanet.console import OutputGone, flush_output, is_verbose, speaking
+from qanet.console import OutputGone, complain, flush_output, is_verbose, speaking
 from qanet.errors import UserError
 
 # What a shell says of a program whose reader has gone: 128 and the number of SIGPIPE.
@@ -126,7 +126,7 @@ def _run(arguments: Sequence[str] | None, script: str | None = None) -> None:
         with _terminable():
             _run_command(make_parser(script).parse_args(arguments))
     except KeyboardInterrupt as stop:
-        _complain("stopped")
+        complain("stopped")
         sys.exit(TERMINATED if isinstance(stop, Terminated) else INTERRUPTED)
 
 
@@ -142,15 +142,16 @@ def _run_command(options: argparse.Namespace) -> None:
             sys.exit(READER_GONE)
         except (UserError, OSError) as error:
             if is_verbose():
-                _complain(traceback.format_exc())
-            _complain(f"error: {_line(error)}")
+                complain(traceback.format_exc())
+            complain(f"error: {_line(error)}")
             sys.exit(2)
-
-
-def _complain(line: str) -> None:
-    """Prints to standard error, where it is open; `print` would take the other."""
-    if sys.stderr is not None:
-        print(line, file=sys.stderr)
+        except MemoryError:
+            if is_verbose():
+                complain(traceback.format_exc())
+            complain(
+                "error: out of memory; give the process more, or less to do at once"
+            )
+            sys.exit(2)
 
 
 def _set_up_tensorflow(level: int) -> None:

@@ -14,7 +14,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO, BinaryIO, TextIO
 
 from tqdm import tqdm
 
@@ -99,10 +99,7 @@ def _writing() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        # Python flushes once more when it ends, and would complain.
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
+        _let_go_nowhere(sys.stdout)
         if isinstance(error, BrokenPipeError):
             raise OutputGone from None
         raise UserError(
@@ -114,6 +111,13 @@ def _writing() -> Iterator[None]:
             f"standard output: has no {character!a} in its encoding, {error.encoding}; "
             "set PYTHONIOENCODING=utf-8, or give files other names"
         ) from None
+
+
+def _let_go_nowhere(stream: TextIO) -> None:
+    """Python flushes once more when it ends, and would complain."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def standard_input() -> BinaryIO:
@@ -133,9 +137,31 @@ def is_quiet() -> bool:
     return log.level > logging.INFO
 
 
+class StandardError:
+    """Standard error, without which work goes on: a full disk, or nobody who reads."""
+
+    def write(self, text: str) -> None:
+        """Writes, or lets all that follows go nowhere."""
+        try:
+            sys.stderr.write(text)
+            sys.stderr.flush()
+        except OSError:
+            _let_go_nowhere(sys.stderr)
+
+    def __getattr__(self, name: str):
+        return getattr(sys.stderr, name)
+
+
+def complain(line: str) -> None:
+    """Prints to standard error, where it is open; `print` would take the other."""
+    if sys.stderr is not None:
+        print(line, file=StandardError())
+
+
 def progress_bar(*, disable: bool = False, **options) -> tqdm:
     """A progress bar with tqdm's options, hidden where remarks are."""
-    return tqdm(disable=disable or is_quiet(), **options)
+    disable = disable or is_quiet() or sys.stderr is None
+    return tqdm(disable=disable, file=StandardError(), **options)
 
 
 def load_keras() -> None:

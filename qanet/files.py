@@ -232,10 +232,16 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
                 }
         # Nearly anything: the errors of zip, of zlib, of NumPy's header parser.
         except Exception as error:
-            # The file may be whole where a disk or a network refuses.
-            if getattr(error, "errno", None) in (errno.EIO, errno.ESTALE):
+            # The file may be whole where memory, a disk or a network refuses.
+            if isinstance(error, MemoryError) or _is_of_the_disk(error):
                 raise
             raise DamagedFile(f"{path}: damaged: {error}") from error
+
+
+def _is_of_the_disk(error: Exception) -> bool:
+    """Whether it tells of a disk or a network, not of what a file holds."""
+    of_disks = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ENOTCONN, errno.ENOMEM)
+    return getattr(error, "errno", None) in of_disks
 
 
 def _check_count(file: IO[bytes], archive: zipfile.ZipFile) -> None:

@@ -16,6 +16,7 @@ from qanet.errors import UserError, reading
 from qanet.files import digest_of, write_file
 from qanet.models.bert import POSITIONS, BERTConfig, encode, piece_sizes
 from qanet.models.bert_weights import (
+    check_encoder,
     load_pretrained,
     read_sizes,
     weight_files,
@@ -250,6 +251,7 @@ def open_encoder(directory: Path, layers: int):
     Raises:
         UserError: the directory holds neither, or a model of fewer layers.
     """
+    check_encoder(directory)
     is_bilm = (directory / OPTIONS_FILE).exists()
     return (FrozenBiLM if is_bilm else FrozenBERT)(directory, layers)
 

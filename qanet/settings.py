@@ -53,33 +53,22 @@ def check_heads(heads: int, width: int) -> None:
         raise ValueError(f"heads={heads} does not divide width={width}")
 
 
-def check_buckets(
-    buckets: Sequence[int], batch_tokens: int, steps: int, unit: str
-) -> None:
-    """Raises `ValueError` unless batches of tokens can be made and planned.
-
-    There must be buckets, they must rise, a batch must hold each; see `check_plan`.
-    """
+def check_buckets(buckets: Sequence[int], batch_tokens: int) -> None:
+    """Raises `ValueError` unless there are any, they rise, and a batch holds each."""
     check_rising(buckets)
     if batch_tokens < buckets[-1]:
         raise ValueError(f"batch_tokens={batch_tokens} is less than the last bucket")
-    check_plan(steps, batch_tokens // buckets[0], unit)
 
 
-def check_plan(steps: int, rows: int, unit: str) -> None:
+def check_plan(steps: int, batch_size: int, unit: str) -> None:
     """Raises `ValueError` where a training has more items than can be planned.
 
     All of them are drawn before the first step and kept in memory.
-
-    Args:
-        steps: of the training.
-        rows: items of a batch, at most.
-        unit: what the items are called.
     """
-    if steps * rows > LARGEST:
+    if steps * batch_size > LARGEST:
         raise ValueError(
-            f"steps={steps} with up to {rows} {unit} in a batch are more than "
-            f"{LARGEST:,} {unit}; give fewer steps or smaller batches"
+            f"steps={steps} times batch_size={batch_size} is more than {LARGEST:,} "
+            f"{unit}; lower one of them"
         )
 
 

@@ -5,6 +5,7 @@ import logging
 import os
 import signal
 import threading
+from unittest import mock
 
 import pytest
 
@@ -305,6 +306,14 @@ def test_a_mistake_is_no_result(monkeypatch, capsys, options):
         cli.main([*asked, *options])
     assert caught.value.code == 2
     assert capsys.readouterr().out == ""
+
+
+def test_too_little_memory_is_told_in_a_line(refused, monkeypatch):
+    monkeypatch.setattr(
+        "qanet.commands.answer._read_text", mock.Mock(side_effect=MemoryError)
+    )
+    asked = ["answer", "--question", "Who?", "--context-file", "x"]
+    assert "out of memory" in refused(cli.main, *asked)
 
 
 def test_a_name_that_is_too_long_is_a_mistake(refused):

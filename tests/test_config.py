@@ -437,7 +437,7 @@ def test_impossible_value(key, value):
         (["training.temperature=101"], "training.temperature=101"),
         (
             ["training.steps=100000", "training.batch_size=1001"],
-            "steps=100000 with up to 1001 questions in a batch are more than",
+            "steps=100000 times batch_size=1001 is more than 100,000,000 questions",
         ),
         # A window of the context could not hold the answer.
         (["data.answer_limit=401"], "answer_limit"),

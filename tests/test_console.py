@@ -150,6 +150,34 @@ def test_a_backend_that_is_lacking_is_a_users_mistake(monkeypatch, backend):
     assert "\n" not in str(caught.value)
 
 
+@pytest.fixture(params=["closed", "full", "nobody reads"])
+def no_standard_error(request, monkeypatch):
+    """Standard error that cannot be written to."""
+    if request.param == "closed":
+        monkeypatch.setattr(sys, "stderr", None)
+        yield
+        return
+    if request.param == "full":
+        writing = os.open("/dev/full", os.O_WRONLY)
+    else:
+        reading, writing = os.pipe()
+        os.close(reading)
+    with os.fdopen(writing, "w", buffering=1) as output:
+        monkeypatch.setattr(sys, "stderr", output)
+        yield
+        # What could not be written does not come up again.
+        output.flush()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="has no /dev/full")
+def test_work_goes_on_without_standard_error(no_standard_error):
+    with progress_bar(total=3, mininterval=0) as bar:
+        for _ in range(3):
+            bar.update()
+    assert bar.disable or bar.n == 3
+    console.complain("error: x")
+
+
 def test_say_where_nobody_reads(monkeypatch):
     reading, writing = os.pipe()
     os.close(reading)

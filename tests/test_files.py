@@ -5,6 +5,7 @@ import errno
 import gzip
 import os
 import sys
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -357,4 +358,12 @@ def test_what_a_disk_refuses_is_not_called_damaged(tmp_path, monkeypatch, number
 
     monkeypatch.setattr("qanet.files.zipfile.ZipFile", refuse)
     with pytest.raises(OSError if number == errno.EIO else DamagedFile):
+        read_arrays(path)
+
+
+def test_what_memory_has_no_room_for_is_not_called_damaged(tmp_path, monkeypatch):
+    path = tmp_path / "a.npz"
+    np.savez(path, a=np.zeros(2))
+    monkeypatch.setattr("qanet.files._read_array", mock.Mock(side_effect=MemoryError))
+    with pytest.raises(MemoryError):
         read_arrays(path)

@@ -53,14 +53,14 @@ def add_parser(commands) -> None:
 def _run(options: argparse.Namespace) -> None:
     from qanet.augmentation.cloze import make_cloze, most_frequent_share
     from qanet.augmentation.cloze_files import read_books, read_cnn
-    from qanet.datasets.sources import load_examples
+    from qanet.datasets.sources import is_name, load_examples
     from qanet.datasets.squad import write_squad
 
     check_file(options.output, others=[options.input])
     if options.seed < 0:
         raise UserError(f"--seed {options.seed}: must not be below 0")
     source = Path(options.input)
-    if source.is_dir():
+    if source.is_dir() and not is_name(options.input):
         questions = read_cnn(source)
     elif source.suffix == ".txt":
         questions = read_books(source)

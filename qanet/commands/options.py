@@ -212,7 +212,8 @@ def _check_place(directory: Path, option: str) -> None:
     """Refuses a directory that can neither be written nor made."""
     place = next(p for p in (directory, *directory.parents) if os.path.lexists(p))
     if not place.is_dir():
-        raise UserError(f"{option}: {place} is a file; give another place")
+        what = "a file" if place.exists() else "a link to nothing"
+        raise UserError(f"{option}: {place} is {what}; give another place")
     try:
         # Not by its permissions, which do not tell of a file system that is read-only.
         with tempfile.TemporaryFile(dir=place):

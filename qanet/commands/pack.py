@@ -40,6 +40,8 @@ def _run(options: argparse.Namespace) -> None:
             "model.contextual: a packed data set has no texts, which it reads; leave "
             "it out"
         )
+    if config.data.packed:
+        raise UserError("data.packed: is packed already; leave it out")
     if config.training.start_from:
         config = started(options, config)
     sets = (config.data.train, config.data.dev, *config.data.augmented.values())

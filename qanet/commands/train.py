@@ -21,6 +21,14 @@ from qanet.errors import UserError
 from qanet.memory import keep_blocks
 
 SHOWN_QUESTIONS = 5
+# Settings of a vocabulary that mean nothing to readers of word pieces.
+VOCABULARY_OF_WORDS = (
+    "extra_vectors",
+    "word_width",
+    "word_min_count",
+    "character_min_count",
+    "characters_per_word",
+)
 
 
 def add_parser(commands, prog: str | None = None) -> None:
@@ -145,9 +153,14 @@ def _check_workers(options: argparse.Namespace, config) -> None:
 
 def _check_effect(options: argparse.Namespace, config) -> None:
     """Refuses to set what has no effect without another setting."""
-    from qanet.models.registry import contextual_of
+    from qanet.models.registry import MODELS, contextual_of
 
     check_weight_decay(options, config)
+    if MODELS[config.model.name].text == "words":
+        check_not_set(options, "vocabulary.pieces", "a reader of word pieces")
+    else:
+        for key in VOCABULARY_OF_WORDS:
+            check_not_set(options, f"vocabulary.{key}", "a reader of words")
     if not contextual_of(config.model):
         check_not_set(options, "model.contextual_layers", "model.contextual=DIRECTORY")
 
@@ -159,6 +172,8 @@ def _check_packed(options: argparse.Namespace) -> None:
             "--packed takes the place of --train, --dev and --vectors; give it alone"
         )
     brought = ("vocabulary", "data.train", "data.dev", "data.augmented")
+    if options.packed and "data.packed" in set_keys(options):
+        raise UserError("--set data.packed: is what --packed sets; give one of them")
     # Of vectors that are trained, which the file does not hold.
     free = "vocabulary.word_width"
     for key in set_keys(options):

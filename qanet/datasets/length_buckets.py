@@ -7,6 +7,7 @@ import numpy as np
 
 from qanet.datasets.plans import PlannedBatch, filled_up
 from qanet.errors import UserError
+from qanet.settings import LARGEST
 
 
 class LengthBuckets:
@@ -43,7 +44,8 @@ class LengthBuckets:
             replicas: what the size of each batch is a multiple of.
 
         Raises:
-            UserError: a batch has not even an item for each replica.
+            UserError: a batch has not even an item for each replica, or there are more
+                items than can be planned.
         """
         if self._rows(self.buckets[-1]) < replicas:
             raise UserError(
@@ -51,7 +53,16 @@ class LengthBuckets:
                 f"{self.buckets[-1]}, the longest of training.buckets, for each of "
                 f"{replicas} replicas; give more"
             )
-        return list(islice(self._drawn(replicas), steps))
+        plan, items = [], 0
+        for batch in islice(self._drawn(replicas), steps):
+            items += len(batch.items)
+            if items > LARGEST:
+                raise UserError(
+                    f"training.steps={steps}: all items are drawn before the first "
+                    f"step, and {LARGEST:,} come to {len(plan):,} steps; give no more"
+                )
+            plan.append(batch)
+        return plan
 
     def _drawn(self, replicas: int) -> Iterator[PlannedBatch]:
         random = np.random.default_rng(self.seed)

@@ -267,10 +267,11 @@ def aligned(
             targets.spans_of(question),
             features.spans_of(example),
         )
-        parts.append(found[:, 0 if none_first else 1 :])
+        with np.errstate(divide="ignore"):
+            logits = np.log(found[:, 0 if none_first else 1 :])
+        parts.append(logits.astype("float16"))
         sizes[example] = parts[-1].shape[1]
-    with np.errstate(divide="ignore"):
-        values = np.log(np.concatenate(parts, axis=1)).astype("float16")
+    values = np.concatenate(parts, axis=1)
     return TeacherTargets(values, splits_of(sizes), none_first)
 
 

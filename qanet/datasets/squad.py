@@ -190,6 +190,8 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     Raises:
         UserError: The file is missing, unreadable, too large, not UTF-8 or not JSON.
     """
+    if str(path).endswith(".gz"):
+        raise UserError(f"{path}: is packed; unpack it with gunzip")
     with reading(path):
         if os.path.getsize(path) > MAX_FILE_BYTES:
             raise UserError(

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from qanet.models.bert import BERTConfig
 
+# Below the directory of a pre-training.
+ENCODER_DIRECTORY = "encoder"
 SAFETENSORS, CHECKPOINT = "model.safetensors", "bert_model.ckpt"
 
 # What the encoder's tensors begin with where those of heads are beside them.
@@ -162,6 +164,7 @@ def read_sizes(directory: Path) -> dict[str, int]:
     Raises:
         UserError: its configuration cannot be read, or is of another kind of model.
     """
+    check_encoder(directory)
     path = directory / "config.json"
     if not path.exists():
         path = directory / "bert_config.json"
@@ -175,6 +178,19 @@ def read_sizes(directory: Path) -> dict[str, int]:
         if stored.get(key, value) != value:
             raise UserError(f"{path}: {key} is {stored[key]!r}; only {value!r} is read")
     return sizes
+
+
+def check_encoder(directory: Path) -> None:
+    """Refuses what is no directory, and a pre-training's in place of its encoder's."""
+    if not directory.is_dir():
+        raise UserError(
+            f"{directory}: is no directory; give that of a language model, or "
+            "RUN_DIR/encoder of a pre-training"
+        )
+    if (directory / ENCODER_DIRECTORY).is_dir():
+        raise UserError(
+            f"{directory}: is a pre-training's; give {directory / ENCODER_DIRECTORY}"
+        )
 
 
 def size_options(sizes: Mapping[str, int]) -> str:

@@ -143,7 +143,7 @@ class BiLMLearningConfig(PretrainingLearningConfig):
 
     @model_validator(mode="after")
     def _check_buckets(self) -> Self:
-        check_buckets(self.buckets, self.batch_tokens, self.steps, "paragraphs")
+        check_buckets(self.buckets, self.batch_tokens)
         return self
 
 

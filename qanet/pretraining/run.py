@@ -5,6 +5,7 @@ Importing this imports no Keras, so that mistakes are told before it is waited f
 
 import os
 
+from qanet.models.bert_weights import ENCODER_DIRECTORY
 from qanet.pretraining.config import BiLMPretrainingConfig, MLMPretrainingConfig
 from qanet.run_directory import RunDirectory
 
@@ -27,7 +28,7 @@ class PretrainingRun(RunDirectory):
     def __init__(self, directory: str | os.PathLike):
         super().__init__(directory)
         self.vocabulary_directory = self.directory / "vocabulary"
-        self.encoder_directory = self.directory / "encoder"
+        self.encoder_directory = self.directory / ENCODER_DIRECTORY
 
 
 class MLMRun(PretrainingRun):

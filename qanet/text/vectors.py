@@ -154,13 +154,20 @@ def load_vectors(
 def _numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yields the lines of a file, counted from 1, without what ends them.
 
-    A byte order mark is left out.
+    A byte order mark is left out, and so are empty lines at the end.
     """
+    empty = None
     for number, line in enumerate(byte_lines(path), start=1):
         if number == 1:
             line = line.removeprefix(codecs.BOM_UTF8)
         # fastText and word2vec put a blank before the end of each line.
-        yield number, line.rstrip(b" \r\n")
+        line = line.rstrip(b" \r\n")
+        if not line:
+            empty = empty or (number, line)
+            continue
+        if empty:
+            yield empty
+        yield number, line
 
 
 def _dimension(

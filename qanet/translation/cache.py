@@ -87,6 +87,12 @@ class TranslationCache:
         self.database.close()
 
     def _unusable(self, error: Exception) -> UserError:
+        if isinstance(error, sqlite3.OperationalError):
+            # A full disk, another process: what is stored is whole.
+            return UserError(
+                f"{self.path}: the cache of translations cannot be used now "
+                f"({error}); mend that and start again, or give another --cache"
+            )
         return UserError(
             f"{self.path}: not usable as a cache of translations ({error}); "
             "delete it or give another --cache"

@@ -77,7 +77,7 @@ class TranslationLearningConfig(LearningConfig):
 
     @model_validator(mode="after")
     def _check_buckets(self) -> Self:
-        check_buckets(self.buckets, self.batch_tokens, self.steps, "pairs")
+        check_buckets(self.buckets, self.batch_tokens)
         return self
 
 

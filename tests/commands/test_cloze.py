@@ -21,7 +21,7 @@ def test_a_data_set_of_cloze_questions(tmp_path, capsys):
     assert again.read_bytes() != output.read_bytes()
 
 
-def test_sources_by_what_they_are(tmp_path, capsys):
+def test_sources_by_what_they_are(tmp_path, capsys, monkeypatch):
     (tmp_path / "cnn").mkdir()
     (tmp_path / "cnn" / "a.question").write_text(
         "x\n\n@entity1 met @entity2\n\n@placeholder met @entity2\n\n@entity1\n"
@@ -29,6 +29,10 @@ def test_sources_by_what_they_are(tmp_path, capsys):
     lines = [f"{i} Anna saw Bo ." for i in range(1, 21)]
     lines.append("21 XXXXX laughed .\tBo\t\tAnna|Bo")
     (tmp_path / "books.txt").write_text("\n".join(lines))
+    # A data set's name goes before a directory's.
+    (tmp_path / "sample").mkdir()
+    monkeypatch.chdir(tmp_path)
+    cli.main(["cloze", "--input", "sample", "--output", "of-sample.json"])
     for source in ("cnn", "books.txt"):
         output = tmp_path / f"{source}.json"
         cli.main(["cloze", "--input", str(tmp_path / source), "--output", str(output)])

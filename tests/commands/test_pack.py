@@ -104,6 +104,11 @@ def test_what_is_read_is_not_replaced(refused, tiny_files, tmp_path, option):
     assert path.read_text() == "hours of work"
 
 
+def test_what_is_packed_is_not_packed_again(refused, tmp_path):
+    given = ["--set", "data.packed=a.npz", "--output", tmp_path / "b.npz"]
+    assert "data.packed: is packed already" in refused(cli.main, "pack", *given)
+
+
 def test_a_missing_file(refused, tmp_path):
     path, output = tmp_path / "train.json", tmp_path / "data.npz"
     line = refused(cli.main, "pack", "--train", path, "--output", output)

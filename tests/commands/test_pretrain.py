@@ -149,7 +149,10 @@ def test_all_positions_are_trained_or_were(trained, tmp_path, capsys):
             ["--text", __file__, "--set", f"model.pretrained={PUBLIC}"],
             "give --set model.width=8 --set model.blocks=2",
         ),
-        (["--text", __file__, "--set", "model.pretrained=none"], "bert_config.json"),
+        (
+            ["--text", __file__, "--set", "model.pretrained=none"],
+            "none: is no dir",
+        ),
     ],
 )
 def test_mistakes_are_refused(refused, tmp_path, arguments, message):

@@ -50,12 +50,25 @@ def test_a_packed_data_set_goes_alone(refused, tmp_path, option):
         ("training.learning_rate=.nan", "training.learning_rate"),
         ("training.weight_decay=0.3", "nothing without training.optimizer=adamw"),
         ("model.contextual_layers=2", "nothing without model.contextual=DIRECTORY"),
+        ("vocabulary.pieces=500", "nothing without a reader of word pieces"),
     ],
 )
 def test_impossible_setting(refused, tmp_path, override, named):
     line = refused(cli.train, "--set", override, "--output", tmp_path / "run")
     assert named in line
     assert not (tmp_path / "run").exists()
+
+
+def test_two_packed_data_sets(refused, tmp_path):
+    given = ["--packed", "a", "--set", "data.packed=b", "--output", tmp_path / "run"]
+    assert "give one of them" in refused(cli.train, *given)
+
+
+@pytest.mark.parametrize("key", ["characters_per_word", "extra_vectors"])
+def test_a_vocabulary_of_words_for_a_reader_of_word_pieces(refused, tmp_path, key):
+    given = ["--preset", "bert", "--set", f"vocabulary.{key}=3"]
+    line = refused(cli.train, *given, "--output", tmp_path / "run")
+    assert f"vocabulary.{key}: changes nothing without a reader of words" in line
 
 
 def test_vectors_for_a_reader_of_word_pieces(refused, tmp_path):

@@ -47,6 +47,14 @@ def test_the_last_batch_is_filled_up():
     assert rest.real.tolist() == [True, True, False, False]
 
 
+def test_what_would_fill_the_memory_is_not_planned(monkeypatch):
+    monkeypatch.setattr("qanet.datasets.length_buckets.LARGEST", 9)
+    # Batches of 4.
+    assert len(made([1] * 6).plan(2)) == 2
+    with pytest.raises(UserError, match=r"training\.steps=3: .* 9 come to 2 steps"):
+        made([1] * 6).plan(3)
+
+
 def test_the_plan_follows_from_the_seed_and_not_from_its_length():
     lengths = [i % 7 + 1 for i in range(40)]
     whole, part, other = (

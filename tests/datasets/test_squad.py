@@ -279,6 +279,11 @@ def test_message_stays_on_one_line_whatever_the_title(read):
     assert len(str(error.value).splitlines()) == 1
 
 
+def test_a_packed_file(tmp_path):
+    with pytest.raises(UserError, match=r"dev\.json\.gz: .* gunzip"):
+        read_squad(tmp_path / "dev.json.gz")
+
+
 @pytest.mark.parametrize(
     ("content", "problem"),
     [

@@ -66,6 +66,11 @@ def test_none_of_the_words_is_in_the_file(tmp_path):
     assert vectors.table.tolist() == [[0, 0, 0], [0, 0, 0]]
 
 
+def test_an_empty_last_line(tmp_path):
+    path = write(tmp_path, "a 1 2\nb 3 4\n\n")
+    assert rows(read_vectors(path, ["a", "b"])) == {"a": [1, 2], "b": [3, 4]}
+
+
 def test_header_is_not_a_word(tmp_path):
     path = write(tmp_path, "2 3\n</s> 1 2 3 \nthe 4 5 6 \n")  # as fastText writes it
     assert rows(read_vectors(path, [], extra=1)) == {"</s>": [1, 2, 3]}
@@ -165,7 +170,8 @@ def test_reads_back_what_was_written(tmp_path, table, header, gzipped):
     [
         ("", "holds no vectors"),
         ("2 3\n", "holds no vectors"),
-        ("\n", "line 1: not a word and its numbers"),
+        ("\n", "holds no vectors"),
+        ("\na 1 2\n", "line 1: not a word and its numbers"),
         ("word\n", "line 1: not a word and its numbers"),
         ("a\t1\t2\n", "line 1: not a word and its numbers"),
         ("3 0\na\n", "line 1: not a word and its numbers"),

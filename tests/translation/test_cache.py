@@ -95,8 +95,17 @@ def test_what_is_no_cache_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"cache\.sqlite: not usable") as caught:
         TranslationCache(path)
     assert "--cache" in str(caught.value)
-    with pytest.raises(UserError, match="not usable"):
+    with pytest.raises(UserError, match="unable to open"):
         TranslationCache(tmp_path)
+
+
+def test_what_is_whole_is_not_to_be_deleted(cache):
+    cache.store("one", 1, {"a": ["x"]})
+    cache.database.execute("PRAGMA max_page_count=3")
+    with pytest.raises(UserError, match=r"disk is full\); mend that") as caught:
+        cache.store("one", 1, {"b" * 100_000: ["x"]})
+    assert "delete" not in str(caught.value)
+    assert cache.find("one", 1, ["a"]) == {"a": ["x"]}
 
 
 @pytest.mark.parametrize("entry", ["{", '"text"', "[1]", "[null]", "[" * 100_000, None])
