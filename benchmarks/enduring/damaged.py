@@ -24,7 +24,8 @@ from enduring.killed import (
     train_undisturbed,
 )
 from enduring.processes import ending
-from qanet.console import load_keras, progress_bar
+from qanet.backend import load_keras
+from qanet.console import progress_bar
 from qanet.files import DamagedFile, read_arrays
 
 # Of either kind of damage.

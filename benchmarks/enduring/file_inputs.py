@@ -236,7 +236,7 @@ def run_directories(base: Path, scratch: Path) -> Iterator[Attempt]:
 @contextlib.contextmanager
 def loaded_runs(base: Path, scratch: Path) -> Iterator[Attempt]:
     """Run directories, loaded with Keras and asked."""
-    from qanet.console import load_keras
+    from qanet.backend import load_keras
 
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
     load_keras()

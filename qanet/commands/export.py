@@ -9,8 +9,9 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from qanet.backend import load_keras
 from qanet.commands.options import check_directory, check_reader
-from qanet.console import is_verbose, load_keras, say
+from qanet.console import is_verbose, say
 from qanet.errors import UserError, first_line, refuse_existing
 
 FORMATS = {

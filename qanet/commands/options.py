@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import qanet
-from qanet.console import load_keras
+from qanet.backend import load_keras
 from qanet.errors import UserError
 
 RUNS = Path("runs")

@@ -4,12 +4,13 @@ import argparse
 import shlex
 from pathlib import Path
 
+from qanet.backend import load_keras
 from qanet.commands.options import (
     add_training,
     check_directory,
     training_configuration,
 )
-from qanet.console import load_keras, say
+from qanet.console import say
 from qanet.memory import keep_blocks
 
 

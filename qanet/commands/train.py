@@ -4,6 +4,7 @@ import argparse
 import re
 from pathlib import Path
 
+from qanet.backend import load_keras
 from qanet.commands.options import (
     CACHE,
     RUNS,
@@ -16,7 +17,7 @@ from qanet.commands.options import (
 )
 from qanet.commands.start_from import started
 from qanet.config import preset_names
-from qanet.console import NO_ANSWER, load_keras, log, printable, say
+from qanet.console import NO_ANSWER, log, printable, say
 from qanet.errors import UserError
 from qanet.memory import keep_blocks
 

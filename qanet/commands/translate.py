@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 
+from qanet.backend import load_keras
 from qanet.commands.options import (
     add_training,
     check_directory,
     positive,
     training_configuration,
 )
-from qanet.console import load_keras, say, standard_input
+from qanet.console import say, standard_input
 from qanet.errors import reading
 from qanet.memory import keep_blocks
 

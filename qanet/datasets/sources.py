@@ -10,7 +10,8 @@ from importlib import resources
 from operator import itemgetter
 from pathlib import Path
 
-from qanet.console import is_quiet, load_tensorflow
+from qanet.backend import load_tensorflow
+from qanet.console import is_quiet
 from qanet.datasets.squad import SquadFile, parse_squad, read_json, read_squad
 from qanet.errors import UserError, first_line
 from qanet.files import cache_directory

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from qanet.console import load_keras
+from qanet.backend import load_keras
 from qanet.errors import UserError
 
 
