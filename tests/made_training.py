@@ -7,8 +7,9 @@ import keras
 import numpy as np
 from keras import ops
 
-from qanet.config import DistributionConfig, TrainingConfig
+from qanet.config import TrainingConfig
 from qanet.datasets.plans import PlannedBatch
+from qanet.learning_config import DistributionConfig
 from qanet.training.distribution import make_distribution
 from qanet.training.learner import Learner
 

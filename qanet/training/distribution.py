@@ -11,10 +11,10 @@ from typing import Any, Protocol
 
 import keras
 
-from qanet.config import DistributionConfig
 from qanet.datasets.batches import Maker
 from qanet.datasets.plans import PlannedBatch
 from qanet.errors import UserError
+from qanet.learning_config import DistributionConfig
 from qanet.training.learner import Learner
 from qanet.training.shares import Arrays
 

@@ -9,7 +9,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from qanet.config import LearningConfig
+from qanet.learning_config import LearningConfig
 from qanet.training.optimizer import make_optimizer
 
 # From the targets and the model's outputs for a batch to a scalar, the mean of its

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 from keras import ops
 
-from qanet.config import LearningConfig
 from qanet.console import progress_bar
 from qanet.datasets.batches import Maker
 from qanet.datasets.plans import PlannedBatch
 from qanet.files import write_csv
+from qanet.learning_config import LearningConfig
 from qanet.run_directory import RunDirectory
 from qanet.training.checkpoint import Progress, restore_checkpoint, save_checkpoint
 from qanet.training.curves import Curves

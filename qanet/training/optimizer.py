@@ -10,7 +10,7 @@ import math
 import keras
 from keras import ops
 
-from qanet.config import LearningConfig
+from qanet.learning_config import LearningConfig
 
 # The share of the steps over which a rate falls to zero on a straight line.
 FALLING = {"trapezoid": 0.25, "linear": 1.0}

@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, model_validator
 
-from qanet.config import DistributionConfig, LearningConfig
+from qanet.learning_config import DistributionConfig, LearningConfig
 from qanet.settings import (
     Count,
     PlannedSteps,

@@ -9,9 +9,9 @@ import pytest
 from keras import ops
 from made_bilm import layers_with_marks, random_arrays, small_config
 
-from qanet.config import DistributionConfig, LearningConfig
 from qanet.errors import UserError
 from qanet.layers.dropout import Dropout
+from qanet.learning_config import DistributionConfig, LearningConfig
 from qanet.models.bilm import BiLMConfig, build_bilm, build_language_model
 from qanet.models.character_ids import character_ids
 from qanet.models.elmo_weights import read_weights

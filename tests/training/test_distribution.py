@@ -17,10 +17,10 @@ from keras import ops
 from made_training import batches, small_learner, small_model, take_steps
 
 import qanet.training.trainer as trainer_module
-from qanet.config import DistributionConfig
 from qanet.datasets.plans import PlannedBatch
 from qanet.errors import UserError
 from qanet.frozen import open_encoder
+from qanet.learning_config import DistributionConfig
 from qanet.run import Run, precision
 from qanet.text.tokenizer import words_of
 from qanet.training.distribution import check_share, make_distribution

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from made_training import small_learner
 
-from qanet.config import DistributionConfig
 from qanet.datasets.plans import PlannedBatch
 from qanet.errors import UserError
+from qanet.learning_config import DistributionConfig
 from qanet.run import Run
 from qanet.training import loop as loop_module
 from qanet.training.distribution import make_distribution
