@@ -13,6 +13,7 @@ import numpy as np
 
 from qanet.checksums import check_checksums
 from qanet.config import Config
+from qanet.cores import own_cores
 from qanet.errors import UserError, first_line, needing, reading
 from qanet.files import parse_json
 from qanet.models.registry import MODELS
@@ -96,8 +97,8 @@ def load_export(directory: str | os.PathLike, threads: int = 0) -> Export:
             f"{path}: damaged, or of another version; export the reader anew"
         ) from None
     config = configure(Config, values, [], str(path))
-    # What reads the networks may crash on others.
-    check_checksums(directory, (NETWORK_FILE, WORD_FILE))
+    # What reads the networks may crash on others; with other words it answers wrongly.
+    check_checksums(directory, [path.name for path in reader_files(directory)])
     entry = MODELS[config.model.name]
     vocabulary = ENCODERS[entry.text].load_words(directory)
     columns = {*vocabulary.table([""])}
@@ -157,7 +158,8 @@ class _Network:
         with needing(f"{path}: reading it needs ONNX Runtime", "onnxruntime"):
             import onnxruntime
         settings = onnxruntime.SessionOptions()
-        settings.intra_op_num_threads = threads
+        # Its own count takes no notice of a container's share.
+        settings.intra_op_num_threads = threads or own_cores()
         # It would keep a plan of the memory for each shape, of which there are many.
         settings.enable_mem_pattern = False
         try:

@@ -196,8 +196,10 @@ def test_the_network_of_another_reader_is_refused(copy):
         load_export(copy)
 
 
-@pytest.mark.parametrize("name", ["model.onnx", "words.onnx"])
-def test_a_network_that_its_checksum_does_not_tell_of(copy, name, monkeypatch):
+@pytest.mark.parametrize(
+    "name", ["model.onnx", "words.onnx", "word_table.npy", "vocabulary.json"]
+)
+def test_a_file_that_its_checksum_does_not_tell_of(copy, name, monkeypatch):
     write_checksums(copy)
     load_export(copy)
     data = bytearray((copy / name).read_bytes())

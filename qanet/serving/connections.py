@@ -46,15 +46,20 @@ class Connection(H11Protocol):
     # head of the next; and for taking what waits to be sent. Taking some of it gives
     # as long again.
     SECONDS = 10.0
+    # For taking all but the end of an answer, however steadily it is taken: until then
+    # it is in memory and keeps others out.
+    WHOLE_SECONDS = 60.0
 
     _deadline: asyncio.TimerHandle | None = None
     _taking: asyncio.TimerHandle | None = None
+    _whole: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport):
         super().connection_made(transport)
         self._expect_request()
 
     def on_response_complete(self):
+        self._end_whole()
         self._expect_request()
         super().on_response_complete()
 
@@ -63,12 +68,15 @@ class Connection(H11Protocol):
         self._deadline.cancel()
         if self._taking:
             self._taking.cancel()
+        self._end_whole()
         super().connection_lost(error)
 
     def pause_writing(self):
         super().pause_writing()
         # An application waits without end to send what nobody takes.
         self._expect_taking()
+        if not self._whole:
+            self._whole = self.loop.call_later(self.WHOLE_SECONDS, self.transport.abort)
 
     def resume_writing(self):
         self._taking.cancel()
@@ -89,6 +97,14 @@ class Connection(H11Protocol):
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             super().send_400_response(msg)
         self._close()
+
+    def _end_whole(self):
+        if self._whole:
+            self._whole.cancel()
+        self._whole = None
+
+    def _unsupported_upgrade_warning(self):
+        """Nothing: a client that offers HTTP/2 is answered in HTTP/1.1."""
 
     def _close(self):
         """Sends what waits to be sent, if it is taken, and ends."""

@@ -3,8 +3,10 @@
 import asyncio
 from collections.abc import Iterator
 
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from qanet.serving.limits import Limits
@@ -29,7 +31,13 @@ class Gate:
         self.pending = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] != "POST":
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        if refused := _refused_head(Headers(scope=scope)):
+            await refused(scope, receive, send)
+            return
+        if scope["method"] != "POST":
             await self.app(scope, receive, send)
             return
         try:
@@ -99,6 +107,17 @@ class Gate:
             message = "too many requests at a time; try again soon"
             raise HTTPException(429, message, RETRY)
         return bytes(body)
+
+
+def _refused_head(headers: Headers) -> Response | None:
+    """The refusal of a request for its head; `None` where that is well."""
+    if "content-length" in headers and "transfer-encoding" in headers:
+        # RFC 9112, section 6.3: what stands behind it may be smuggled in.
+        message = "send Content-Length or Transfer-Encoding, not both"
+        return refusal(400, message, {"Connection": "close"})
+    if headers.get("content-encoding", "identity").lower() != "identity":
+        return refusal(415, "send the body without a Content-Encoding")
+    return None
 
 
 def _in_parts(message: Message) -> Iterator[Message]:

@@ -183,12 +183,12 @@ class ServedReader:
 
     def _read(self, jobs: list[Job]) -> list[list[Answer]]:
         """Jobs with equal settings are read together."""
-        self.count_batch(len(jobs))
         results: list[list[Answer]] = [[]] * len(jobs)
         for settings in {job.settings for job in jobs}:
             mine = [i for i, job in enumerate(jobs) if job.settings == settings]
             pairs = [jobs[i].pair for i in mine]
             found = self.reader.answer_many(pairs, *settings)
+            self.count_batch(len(mine))
             for i, answers in zip(mine, found, strict=True):
                 results[i] = answers
         return results

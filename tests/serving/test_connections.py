@@ -285,6 +285,44 @@ def test_who_has_not_taken_an_answer_is_pending(serving, connect):
         waiting.close()
 
 
+def test_an_answer_is_not_taken_for_ever(serving, connect, monkeypatch):
+    """However steadily: it is in memory until then, and keeps others out."""
+    lost = threading.Event()
+
+    class Noting(Connection):
+        WHOLE_SECONDS = 0.2
+
+        def connection_lost(self, error):
+            super().connection_lost(error)
+            lost.set()
+
+    async def talkative(scope, receive, send):
+        if scope["type"] == "http":
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": bytes(50_000_000)})
+
+    monkeypatch.setattr("qanet.serving.connections.Connection", Noting)
+    with serving(Gate(talkative, replace(Limits(), pending=1))) as (place, _):
+        slow = connect(place, HEAD + ASKED)
+        while not lost.wait(0.01):
+            assert slow.recv(1000)
+        assert status(place) == 200
+
+
+def test_a_client_that_offers_http_2_is_answered(serving, connect, caplog):
+    with serving(answering_at_once) as (place, _):
+        offer = "Connection: Upgrade, close\r\nUpgrade: h2c\r\n"
+        head = f"GET / HTTP/1.1\r\nHost: localhost\r\n{offer}\r\n"
+        assert received(connect(place, head)).startswith(b"HTTP/1.1 200")
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]
+
+
+async def answering_at_once(scope, receive, send):
+    if scope["type"] == "http":
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"a"})
+
+
 def test_lines_on_requests_are_no_results(monkeypatch):
     monkeypatch.setattr(sys, "stdout", None)
     make_server(None, logging.INFO)

@@ -23,7 +23,7 @@ def test_a_server_that_is_stopped_stops_what_is_behind_the_gate():
 
         messages.put_nowait({"type": "http.request", "body": b"", "more_body": False})
         gate = Gate(working, Limits())
-        scope = {"type": "http", "method": "POST"}
+        scope = {"type": "http", "method": "POST", "headers": []}
         task = asyncio.create_task(gate(scope, messages.get, send=None))
         await at_work.wait()
         task.cancel()
@@ -34,7 +34,7 @@ def test_a_server_that_is_stopped_stops_what_is_behind_the_gate():
     assert len(ended) == 1
 
 
-def through_gate(limits, *parts, disconnects=False):
+def through_gate(limits, *parts, disconnects=False, headers=()):
     """What an application gets of a body, and what is sent to the client."""
     got, sent = [], []
 
@@ -59,7 +59,7 @@ def through_gate(limits, *parts, disconnects=False):
             if disconnects and message["type"] == "http.response.start":
                 messages.put_nowait({"type": "http.disconnect"})
 
-        scope = {"type": "http", "method": "POST", "headers": []}
+        scope = {"type": "http", "method": "POST", "headers": headers}
         gate = Gate(app, limits)
         await gate(scope, messages.get, send)
         return gate.pending
@@ -75,6 +75,23 @@ def test_a_body_may_have_just_as_many_bytes_as_there_may_be():
     got, sent = through_gate(Limits(body_bytes=3), b"ab", b"cd")
     assert got == []
     assert sent[0]["status"] == 413
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ([(b"content-length", b"1"), (b"transfer-encoding", b"chunked")], 400),
+        ([(b"content-encoding", b"gzip")], 415),
+        ([(b"content-encoding", b"identity")], 200),
+    ],
+)
+def test_a_head_that_is_refused(headers, status):
+    got, sent = through_gate(Limits(), b"a", headers=headers)
+    assert sent[0]["status"] == status
+    assert got == ([b"a"] if status == 200 else [])
+    # What follows on the connection may be no request of this client.
+    closes = (b"connection", b"close") in sent[0]["headers"]
+    assert closes == (status == 400)
 
 
 def test_an_answer_that_has_begun_is_not_cut_off():

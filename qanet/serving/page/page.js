@@ -76,7 +76,7 @@ function showAnswers(answers, choose) {
   const buttons = answers.map((answer, number) => {
     const button = element("button", undefined, { type: "button", "aria-pressed": "false" });
     button.style.setProperty("--share", `${100 * answer.score}%`);
-    button.append(element("span", percent(answer.score)), element("span", answer.text || NO_ANSWER));
+    button.append(element("span", percent(answer.score)), element("span", answer.text || NO_ANSWER, { dir: "auto" }));
     button.addEventListener("click", () => pick(number));
     return button;
   });
@@ -141,13 +141,13 @@ function showAttention(passage, question, answer, why) {
   const head = element("tr");
   head.append(element("td"));
   for (const span of shown) {
-    const cell = element("th", short(passage, span), { scope: "col" });
+    const cell = element("th", short(passage, span), { scope: "col", dir: "auto" });
     cell.classList.toggle("chosen", isIn(span, answer));
     head.append(cell);
   }
   const rows = why.question_tokens.map((span, row) => {
     const line = element("tr");
-    line.append(element("th", short(question, span), { scope: "row" }));
+    line.append(element("th", short(question, span), { scope: "row", dir: "auto" }));
     shown.forEach((other, column) => {
       const weight = why.attention[first + column][row];
       const title = `${passage.at(other)} → ${question.at(span)}: ${percent(weight)}`;
