@@ -19,7 +19,7 @@ from qanet.files import DamagedFile, pack_json, read_arrays, unpack_json, write_
 from qanet.text.tokenizer import words_of
 
 # Part of the cache key: raise it when the arrays or the tokenizer change.
-FORMAT = 3
+FORMAT = 4
 PADDING_WORD = ""
 
 # Splits a text: its tokens, and where they stand, in code points.

@@ -36,7 +36,7 @@ from qanet.text.vectors import (
     join_vectors,
     load_vectors,
 )
-from qanet.text.vocabulary import Vocabulary
+from qanet.text.vocabulary import Vocabulary, plain
 
 
 def check_files(config: Config, resume: bool = False, weights: bool = True) -> None:
@@ -265,7 +265,8 @@ def build_vocabulary(
     settings = config.vocabulary
     vectors = None
     if settings.vectors:
-        words = set(train.words[1:]) | set(dev.words[1:])
+        words = {*train.words[1:], *dev.words[1:]}
+        words |= {plain(word) for word in words}
         vectors = join_vectors(
             [
                 _load_useful_vectors(path, words, settings.extra_vectors, cache)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from qanet.text.tokenizer import SPACE, WORD, character_classes
+from qanet.text.tokenizer import SOFT_HYPHEN, SPACE, WORD, character_classes
 from qanet.text.vocabulary import RESERVED, UNKNOWN, Vocabulary
 
 # Words of the vocabulary whose vectors are computed at once, at export.
@@ -152,8 +152,11 @@ class WordTable(tf.Module):
     def _spell(self, words: tf.Tensor) -> dict[str, tf.Tensor]:
         # An empty word more, for layers that cannot do without any.
         words = tf.concat([[""], words], axis=0)
-        rows = self.rows.lookup(tf.strings.lower(words, encoding="utf-8"))
-        rows = tf.where(rows < 0, UNKNOWN, rows)
+        # As `qanet.text.vocabulary.plain`, which also composes characters.
+        words = tf.strings.regex_replace(words, SOFT_HYPHEN, "")
+        rows = self.rows.lookup(words)
+        lower = self.rows.lookup(tf.strings.lower(words, encoding="utf-8"))
+        rows = tf.where(rows < 0, tf.where(lower < 0, UNKNOWN, lower), rows)
         codes = tf.strings.unicode_decode(words, "UTF-8")
         codes = codes[:, : self.characters_per_word]
         characters = tf.RaggedTensor.from_row_splits(

@@ -14,8 +14,11 @@ import numpy as np
 
 from qanet.text.unicode_classes import CJK_RANGES, SPACE_RANGES, WORD_RANGES
 
+# Shows where a word may be divided, and is no part of it.
+SOFT_HYPHEN = "\u00ad"
+
 SPACE = 0  # white space, control and format characters: separate tokens
-WORD = 1  # letters, marks and numbers: neighbours run together
+WORD = 1  # letters, marks, numbers and soft hyphens: neighbours run together
 SYMBOL = 2  # everything else, unassigned characters too: stands alone
 CJK = 3  # Han ideographs, hiragana and katakana: stands alone
 

@@ -11,14 +11,14 @@ package `unicodedata2` of that version installed, or Python's own without it.
 UNICODE_VERSION = "17.0.0"
 
 SPACE_RANGES = """
-0-20 7F-A0 AD-AD 600-605 61C-61C 6DD-6DD 70F-70F 890-891 8E2-8E2 1680-1680 180E-180E
+0-20 7F-A0 600-605 61C-61C 6DD-6DD 70F-70F 890-891 8E2-8E2 1680-1680 180E-180E
 2000-200F 2028-202F 205F-2064 2066-206F 3000-3000 FE00-FE0F FEFF-FEFF FFF9-FFFB
 110BD-110BD 110CD-110CD 13430-1343F 1BCA0-1BCA3 1D173-1D17A E0001-E0001 E0020-E007F
 E0100-E01EF
 """
 
 WORD_RANGES = """
-30-39 41-5A 61-7A AA-AA B2-B3 B5-B5 B9-BA BC-BE C0-D6 D8-F6 F8-2C1 2C6-2D1 2E0-2E4
+30-39 41-5A 61-7A AA-AA AD-AD B2-B3 B5-B5 B9-BA BC-BE C0-D6 D8-F6 F8-2C1 2C6-2D1 2E0-2E4
 2EC-2EC 2EE-2EE 300-374 376-377 37A-37D 37F-37F 386-386 388-38A 38C-38C 38E-3A1 3A3-3F5
 3F7-481 483-52F 531-556 559-559 560-588 591-5BD 5BF-5BF 5C1-5C2 5C4-5C5 5C7-5C7 5D0-5EA
 5EF-5F2 610-61A 620-669 66E-6D3 6D5-6DC 6DF-6E8 6EA-6FC 6FF-6FF 710-74A 74D-7B1 7C0-7F5
@@ -150,6 +150,9 @@ def _print_constants() -> None:
         # Variation selectors are marks, but nothing that is seen.
         if re.fullmatch("[\ufe00-\ufe0f\U000e0100-\U000e01ef]", chr(code)):
             return "SPACE"
+        # A soft hyphen stands within a word, which may be divided there.
+        if chr(code) == "\u00ad":
+            return "WORD"
         if category[0] == "Z" or category in ("Cc", "Cf"):
             return "SPACE"
         if category[0] in "LN" and cjk_name.search(unicodedata.name(chr(code), "")):

@@ -5,6 +5,7 @@ unknown row with others, but keeps its own characters.
 """
 
 import json
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from qanet.errors import UserError
 from qanet.files import write_file, write_text
 from qanet.text.config import VocabularyConfig
 from qanet.text.contextual import ContextualEncoder
-from qanet.text.tokenizer import count_tokens, words_of
+from qanet.text.tokenizer import SOFT_HYPHEN, count_tokens, words_of
 from qanet.text.vectors import WordVectors
 
 PADDING = 0
@@ -73,12 +74,13 @@ class Vocabulary:
                 that occur at least `config.word_min_count` times get a row.
             config: limits.
         """
-        characters = Counter()
+        words, characters = Counter(), Counter()
         for word, count in counts.items():
-            for character in word:
+            words[plain(word)] += count
+            for character in plain(word):
                 characters[character] += count
         if vectors is None:
-            words = _frequent(counts, config.word_min_count)
+            words = _frequent(words, config.word_min_count)
             table = None
         else:
             words = vectors.words
@@ -106,13 +108,16 @@ class Vocabulary:
         return count_tokens(text)
 
     def row(self, word: str) -> int:
-        """The row of a word's exact form, else of its lower case, else unknown."""
-        row = self._row_of_word.get(word)
-        return self._row_of_word.get(word.lower(), UNKNOWN) if row is None else row
+        """The row of a word, of its `plain` form, of its lower case, or unknown."""
+        rows, simple = self._row_of_word, plain(word)
+        for form in (word, simple, simple.lower()):
+            if form in rows:
+                return rows[form]
+        return UNKNOWN
 
     def spell(self, word: str) -> list[int]:
         """The character numbers of any word, at most `characters_per_word`."""
-        numbers = self._number_of_character
+        numbers, word = self._number_of_character, plain(word)
         return [numbers.get(c, UNKNOWN) for c in word[: self.characters_per_word]]
 
     def table(self, words: Sequence[str]) -> dict[str, np.ndarray]:
@@ -235,6 +240,17 @@ class Vocabulary:
     @cached_property
     def _number_of_character(self) -> dict[str, int]:
         return _numbers(self.characters)
+
+
+def plain(word: str) -> str:
+    """What a word is looked up and spelled by: composed, and without soft hyphens.
+
+    Some systems write é as e and an accent (Unicode's NFD), and web pages say where a
+    word may be divided.
+    """
+    if word.isascii():
+        return word
+    return unicodedata.normalize("NFC", word.replace(SOFT_HYPHEN, ""))
 
 
 def _numbers(entries: list[str]) -> dict[str, int]:

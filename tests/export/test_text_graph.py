@@ -110,6 +110,8 @@ def test_what_is_no_utf8_is_one_character_for_each_broken_sequence(tokenizer):
         # Unknown, cut at five characters, of unknown characters, each several times.
         ["lamb", "lambs", "lambsome", "lambsome", "東京", "lamb", "Rome"],
         ["İzmir", "<unknown>", "\u0130"],
+        # Without soft hyphens.
+        ["Ro\u00adme", "OS\u00adlo", "lam\u00adb\u00adsome", "\u00ad"],
     ],
     ids=str,
 )

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from qanet.text.tokenizer import (
     CJK,
+    SOFT_HYPHEN,
     SPACE,
     SYMBOL,
     WORD,
@@ -90,7 +91,7 @@ def test_a_space_between_texts_keeps_their_tokens(texts):
         ("서울은 수도", ["서울은", "수도"]),
         ("東京タワーはTokyoに", [*"東京タワーは", "Tokyo", "に"]),
         ("か\u3099", ["か", "\u3099"]),  # a mark is a WORD wherever it stands
-        ("soft\u00adhyphen", ["soft", "hyphen"]),
+        ("soft\u00adhyphen \u00ad", ["soft\u00adhyphen", "\u00ad"]),
         # Variation selectors are not seen.
         ("❤\ufe0fTokyo ©\ufe0f2024", ["❤", "Tokyo", "©", "2024"]),
         ("葛\U000e0100飾", ["葛", "飾"]),
@@ -164,6 +165,8 @@ def test_classes_agree_with_the_unicode_of_this_python():
             assert cjk.search(unicodedata.name(chr(code))), hex(code)
         elif code in selectors:
             assert kind == SPACE, hex(code)
+        elif chr(code) == SOFT_HYPHEN:
+            assert kind == WORD
         else:
             expected = by_category.get(category, by_letter.get(category[0]))
             assert kind == expected, hex(code)

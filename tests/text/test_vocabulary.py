@@ -16,6 +16,7 @@ from qanet.text.vectors import WordVectors
 from qanet.text.vocabulary import (
     CONTEXTUAL_DIRECTORY,
     RESERVED,
+    UNKNOWN,
     VECTORS_FILE,
     WORDS_FILE,
     Vocabulary,
@@ -107,6 +108,21 @@ def test_pretrained_vectors_keep_rare_words_and_leave_out_new_ones():
 )
 def test_row(learned, word, row):
     assert learned.row(word) == row
+
+
+def test_characters_in_parts_and_soft_hyphens_make_no_other_word():
+    counts = Counter({"Zoe\u0308": 1, "Zoë": 1, "mu\u00adseum": 2})
+    config = VocabularyConfig(word_min_count=2, character_min_count=1)
+    made = Vocabulary.build(counts, None, config)
+    assert made.words == [*RESERVED, "Zoë", "museum"]
+    for forms in (["Zoë", "Zoe\u0308"], ["museum", "mu\u00adse\u00adum"]):
+        assert len({made.row(form) for form in forms} - {UNKNOWN}) == 1
+        assert len({tuple(made.spell(form)) for form in forms}) == 1
+    assert made.row("\u00ad") == UNKNOWN
+    # A file of vectors may have it as it stands.
+    other = Vocabulary([*RESERVED, "Zoe\u0308", "zoë"], [*RESERVED], 4)
+    assert other.row("Zoe\u0308") == 2
+    assert other.row("Zoë") == 3
 
 
 def test_spell(learned):
