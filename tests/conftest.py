@@ -61,7 +61,7 @@ if as_tested("tensorflow") and as_tested("jaxlib"):
 os.environ.setdefault("XLA_FLAGS", " ".join(XLA_FLAGS))
 
 # No test fails because something else is at work beside it.
-settings.register_profile("qanet", deadline=None)
+settings.register_profile("qanet", deadline=None, print_blob=True)
 settings.load_profile("qanet")
 
 
@@ -95,7 +95,7 @@ LONGEST = (
     "test_jax",
     "test_distribution",
     "test_contract",
-    "test_translators",
+    "test_translator_trainer",
     "test_trainer",
     "test_recurrent_readers",
     "test_saved_model",

@@ -91,6 +91,18 @@ def test_long_texts_are_read_in_windows(encoder, monkeypatch):
     assert np.abs(found - whole).max() > 0.01
 
 
+def test_texts_longer_than_the_positions_are_read(encoder, monkeypatch):
+    read = []
+    predict = encoder.predict
+    monkeypatch.setattr(
+        encoder, "predict", lambda numbers: read.append(numbers) or predict(numbers)
+    )
+    (found,) = encoded(encoder, "a " * 1200)
+    assert found.shape[0] == 1200
+    assert np.isfinite(found).all()
+    assert max(numbers.shape[1] for numbers in read) <= frozen.POSITIONS
+
+
 def test_a_copy_gives_the_same_vectors(encoder, tmp_path):
     encoder.save(tmp_path / "new" / "copy")
     copy = open_encoder(tmp_path / "new" / "copy", 2)

@@ -359,7 +359,7 @@ def test_a_book_is_answered_in_bounded_memory():
     finally:
         tracemalloc.stop()
     check_answers(context, answers)
-    assert peak < 600 * 2**20
+    assert peak < 100 * 2**20
 
 
 def test_progress_bar_counts_the_questions(word_reader, capsys):

@@ -27,6 +27,20 @@ def length_penalty(length, alpha: float):
     return ((5.0 + ops.cast(length, "float32")) / 6.0) ** alpha
 
 
+def may_end_better(alive, ended, last_penalty):
+    """Whether some hypothesis may still end better than the worst that has ended.
+
+    Log probabilities only fall and the penalty only rises, so none can end better than
+    its present log probability at the greatest length.
+
+    Args:
+        alive: log probabilities `(batch, beams)` of what has not ended, the best first.
+        ended: scores `(batch, beams)` of what has.
+        last_penalty: `length_penalty` of the greatest length.
+    """
+    return ops.any(alive[:, 0] / last_penalty > ops.min(ended, axis=1))
+
+
 class BeamSearch(keras.Model):
     """The likeliest translations that are found with so many hypotheses at a time.
 
@@ -57,12 +71,6 @@ class BeamSearch(keras.Model):
         none = ops.full((rows, beams), IMPOSSIBLE, dtype="float32")
         alive = none * 0.0 + ops.convert_to_tensor(first, dtype="float32")
         tokens = ops.zeros((rows, beams, self.length), dtype="int32")
-
-        def goes_on(position, state, alive, tokens, ended, ended_tokens):
-            # Log probabilities only fall and the penalty only rises, so no hypothesis
-            # can end better than its present score at the greatest length.
-            hope = alive[:, 0] / length_penalty(self.length, self.alpha)
-            return ops.any(hope > ops.min(ended, axis=1))
 
         def step(position, state, alive, tokens, ended, ended_tokens):
             before = ops.take(tokens, ops.maximum(position - 1, 0), axis=2)
@@ -99,8 +107,9 @@ class BeamSearch(keras.Model):
             return position + 1, state, alive, tokens, ended, ended_tokens
 
         _, _, alive, tokens, ended, ended_tokens = ops.while_loop(
-            lambda position, *rest: ops.logical_and(
-                position < self.length, goes_on(position, *rest)
+            lambda position, state, alive, tokens, ended, ended_tokens: ops.logical_and(
+                position < self.length,
+                may_end_better(alive, ended, length_penalty(self.length, self.alpha)),
             ),
             step,
             (ops.zeros((), "int32"), state, alive, tokens, none, tokens),

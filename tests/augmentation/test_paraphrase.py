@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from qanet.augmentation import paraphrase
 from qanet.augmentation.paraphrase import (
     COUNTS,
     Passage,
@@ -219,9 +220,29 @@ def test_the_draw_depends_on_seed_direction_and_place_alone():
     assert drawn("abcd", Settings(), "backward") != first
 
 
+@pytest.fixture(params=[False, True], ids=["short", "long"])
+def longest(request, monkeypatch):
+    """The length up to which a context stands for itself; CONTEXT may be longer."""
+    length = len(CONTEXT) - request.param
+    monkeypatch.setattr(paraphrase, "LONG", length)
+    paraphrase._key.cache_clear()
+    yield length
+    paraphrase._key.cache_clear()
+
+
+def test_contexts_with_one_beginning_are_drawn_apart(longest):
+    draws = [
+        [choose("abcd", CONTEXT + end, i, Settings(), "back") for i in range(20)]
+        for end in ("", "x", "y")
+    ]
+    assert len(set(map(tuple, draws))) == 3
+
+
 @pytest.mark.parametrize("hash_seed", ["1", "2"])
-def test_other_processes_draw_the_same(hash_seed):
+def test_other_processes_draw_the_same(hash_seed, longest):
     code = (
+        "from qanet.augmentation import paraphrase\n"
+        f"paraphrase.LONG = {longest}\n"
         "from qanet.augmentation.paraphrase import Settings, choose\n"
         f"for i in range(20): print(choose('abcd', {CONTEXT!r}, i, Settings(), 'back'))"
     )

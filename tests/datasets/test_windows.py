@@ -134,6 +134,7 @@ def test_a_longer_text_is_read_in_windows_that_overlap(length):
     assert ends[-1] == length
     assert (windows.lengths[1:-1] == LIMITS.window).all()
     assert (np.diff(windows.offsets[1:]) == LIMITS.stride).all()
+    assert (ends[1:-1] > windows.offsets[2:]).all()
     # Else the window before it would have been the last.
     assert windows.lengths[-1] > LIMITS.window - LIMITS.stride
 

@@ -194,6 +194,14 @@ def test_best_thresholds():
     assert squad_v2(examples, predictions, probabilities, 0.0)["best_exact"] == 60.0
 
 
+def test_equal_probabilities_count_one_by_one():
+    examples = [example("1", "blue"), example("2")]
+    predictions = {"1": "blue", "2": "y"}
+    for order, best in (("12", 100.0), ("21", 50.0)):
+        scores = squad_v2(examples, predictions, dict.fromkeys(order, 0.5))
+        assert scores["best_exact"] == best
+
+
 def test_best_threshold_where_never_answering_is_best():
     examples = [example("1", "blue"), example("2")]
 

@@ -3,6 +3,8 @@
 What a model computes is tested in its own file.
 """
 
+from dataclasses import replace
+
 import keras
 import numpy as np
 import pytest
@@ -35,6 +37,14 @@ from qanet.models.words import above_words, word_embedding, word_side
 from qanet.training.trainer import reading_learner
 
 pytestmark = pytest.mark.usefixtures("fixed_seed")
+
+
+def test_a_model_that_tells_no_attention_is_returned_as_it_is(monkeypatch):
+    silent = replace(MODELS["qanet"], attention=None)
+    monkeypatch.setitem(MODELS, "qanet", silent)
+    model = object()
+    assert with_attention(model, silent.settings()) is model
+
 
 # Every part of each model, of small sizes.
 SMALL = {

@@ -48,6 +48,26 @@ def test_contextual_vectors_are_read_where_words_are(settings, inputs, randomise
         )
 
 
+def test_contextual_vectors_are_added_to_those_of_the_words(
+    settings, inputs, randomise
+):
+    model = build_model(settings, with_sizes(contextual=(LAYERS, WIDTH)))
+    without = build_model(settings, SIZES)
+    randomise(model)
+    shared = {variable.path: variable for variable in without.weights}
+    for variable in model.weights:
+        if variable.path in shared:
+            shared.pop(variable.path).assign(variable)
+        else:
+            # Of the language model's part, which then adds nothing.
+            variable.assign(0.0 * variable)
+    assert not shared
+    only_words = {name: x for name, x in inputs.items() if "contextual" not in name}
+    np.testing.assert_allclose(
+        logits(model, inputs), logits(without, only_words), atol=1e-5
+    )
+
+
 def test_each_rate_reaches_its_dropout(settings):
     rates = {"word_dropout": 0.1, "character_dropout": 0.2, "dropout": 0.3}
     sizes = with_sizes(contextual=(LAYERS, WIDTH))

@@ -1,5 +1,6 @@
 """Tests of qanet.training.session: what a finished run holds."""
 
+import itertools
 import json
 import os
 import re
@@ -18,6 +19,7 @@ from qanet.errors import UserError
 from qanet.evaluation.evaluator import evaluate
 from qanet.reader import Reader
 from qanet.run import Run
+from qanet.training import trainer
 from qanet.training.session import TrainingReport, _epochs, train_run
 
 
@@ -88,6 +90,26 @@ def test_metrics_are_those_of_the_best_averaged_weights_on_all_of_dev(
     history = (trained.directory / "history.csv").read_text().splitlines()
     best = max(float(row.split(",")[-1]) for row in history[1:])
     assert metrics["f1"] == best
+
+
+def test_the_best_averaged_weights_are_evaluated_at_the_end(
+    tiny_config, tmp_path, monkeypatch, uncompiled
+):
+    falling = itertools.count(9.0, -1.0)
+
+    def measured(*arguments, **options):
+        return SimpleNamespace(metrics={"exact_match": 0.0, "f1": next(falling)})
+
+    # The first evaluation is the best one.
+    monkeypatch.setattr(trainer, "evaluate", measured)
+    run = Run(tmp_path / "run")
+    report = train_run(tiny_config, run)
+    examples = report.examples
+    found = evaluate(Reader.load(run.directory), examples, build_features(examples))
+    expected = [found.answers[example.id][0] for example in examples]
+    for answer, wanted in zip(report.answers, expected, strict=True):
+        assert (answer.start, answer.end) == (wanted.start, wanted.end)
+        assert answer.score == pytest.approx(wanted.score, rel=1e-4)
 
 
 def test_what_is_said_besides_is_ours(trained):
@@ -295,7 +317,11 @@ def test_no_answer_is_trained_and_its_threshold_kept(
     assert report.metrics == metrics
     assert (metrics["HasAns_total"], metrics["NoAns_total"]) == (10, 10)
     assert run.load_threshold() == metrics["threshold"]
-    assert Reader.load(run.directory).threshold == metrics["threshold"]
+    reader = Reader.load(run.directory)
+    assert reader.threshold == metrics["threshold"]
+    features = build_features(report.examples)
+    best = evaluate(reader, report.examples, features, choose_threshold=True).metrics
+    assert metrics["threshold"] == pytest.approx(best["threshold"], rel=1e-4)
     # All are trained on but for the one whose answer is too long.
     counts = json.loads((run.directory / "data.json").read_text())
     assert counts["train"]["left_out"] == 1

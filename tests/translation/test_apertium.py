@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -133,8 +134,9 @@ if sys.argv[1] != "-l":
     def hang(process, *arguments):
         if not arguments:
             return communicate(process)
-        while not begun.exists():
-            pass
+        # Unless it has failed.
+        while not begun.exists() and process.poll() is None:
+            time.sleep(0.01)
         raise subprocess.TimeoutExpired("apertium", 600)
 
     monkeypatch.setattr(subprocess.Popen, "communicate", hang)

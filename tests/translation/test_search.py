@@ -7,7 +7,7 @@ import pytest
 from keras import ops
 
 from qanet.translation import search as search_module
-from qanet.translation.search import BeamSearch, Sampling
+from qanet.translation.search import BeamSearch, Sampling, may_end_better
 from qanet.translation.subwords import BEGIN, END
 
 PIECES = END + 4
@@ -21,8 +21,9 @@ class Chain:
     hypothesis shows: `END + 1` counts double.
     """
 
-    def __init__(self, rng):
-        self.table = rng.normal(size=(8, 2 * LENGTH + 1, PIECES, PIECES)) * 2
+    def __init__(self, rng, length=LENGTH):
+        self.most = 2 * length + 1
+        self.table = rng.normal(size=(8, self.most, PIECES, PIECES)) * 2
         self.table = self.table.astype("float32")
 
     def encode(self, source):
@@ -34,7 +35,7 @@ class Chain:
     def advance(self, memory, state, token, position):
         (row,), (counted,) = memory, state
         table = ops.reshape(ops.convert_to_tensor(self.table), (-1, PIECES))
-        flat = (row * (2 * LENGTH + 1) + counted) * PIECES + token
+        flat = (row * self.most + counted) * PIECES + token
         doubled = ops.cast(ops.equal(token, END + 1), counted.dtype)
         return ops.take(table, flat, axis=0), (counted + 1 + doubled,)
 
@@ -100,6 +101,30 @@ def test_many_beams_find_the_best_of_all(chain, source, alpha):
         np.testing.assert_allclose(
             scores[i][:5], [score for score, _ in expected], rtol=1e-4
         )
+
+
+@pytest.mark.parametrize("alpha", [0.0, 2.0])
+def test_it_stops_where_nothing_can_end_better_and_not_before(
+    rng, source, monkeypatch, alpha
+):
+    stops = []
+
+    def noting(alive, ended, last_penalty):
+        stops.append(not may_end_better(alive, ended, last_penalty))
+        return True
+
+    for _ in range(8):
+        chain = Chain(rng, length=8)
+        chain.table[..., END] += 2.0
+        model = BeamSearch(chain, 3, 8, alpha)
+        tokens, scores = model({"source": source})
+        # To the greatest length, whatever has ended.
+        with monkeypatch.context() as patch:
+            patch.setattr(search_module, "may_end_better", noting)
+            all_tokens, all_scores = model({"source": source})
+        np.testing.assert_array_equal(tokens, all_tokens)
+        np.testing.assert_array_equal(scores, all_scores)
+    assert any(stops)
 
 
 def test_one_beam_is_greedy(chain, source):
