@@ -33,6 +33,7 @@ from qanet.models.words import word_embedding
 from qanet.run_directory import RunDirectory
 from qanet.text.encoders import ENCODERS, StoredEncoder
 from qanet.text.vocabulary import CONTEXTUAL_DIRECTORY
+from qanet.weights import saved_variables
 
 if TYPE_CHECKING:
     import keras
@@ -184,6 +185,8 @@ def build_run_model(config: Config, vocabulary: StoredEncoder) -> "keras.Model":
     sizes = embedding_sizes(config, vocabulary)
     with precision(config.training.precision):
         model = build_model(config.model, sizes, config.data.no_answer)
+    # Now, not when the first weights are to be stored.
+    saved_variables(model)
     if vocabulary.vectors is not None:
         word_embedding(model).words.load_table(vocabulary.vectors.astype("float32"))
     return model

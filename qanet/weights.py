@@ -12,8 +12,18 @@ if TYPE_CHECKING:
 
 
 def saved_variables(model: "keras.Model") -> dict[str, "keras.Variable"]:
-    """The weights by path, without frozen word vectors: the vocabulary holds those."""
-    return {variable.path: variable for variable in model.trainable_variables}
+    """The weights by path, without frozen word vectors: the vocabulary holds those.
+
+    Raises:
+        ValueError: two have the same path; a file would hold one of them.
+    """
+    variables = {variable.path: variable for variable in model.trainable_variables}
+    if len(variables) < len(model.trainable_variables):
+        raise ValueError(
+            "weights of two layers have one path; give the layers different names, and "
+            "build what is within them in `build`"
+        )
+    return variables
 
 
 def assign_variables(

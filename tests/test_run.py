@@ -6,6 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
+import keras
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -323,3 +324,20 @@ def test_a_run_of_a_former_version_still_answers():
         assert places == [answer[:3] for answer in case["answers"]]
         scores = [answer[3] for answer in case["answers"]]
         np.testing.assert_allclose([a.score for a in found], scores, rtol=1e-4)
+
+
+def test_weights_that_a_file_could_not_tell_apart_are_refused():
+    one, other = (keras.layers.Dense(3, name="same") for _ in range(2))
+    for layer in (one, other):
+        layer.build((None, 3))
+    with pytest.raises(ValueError, match="weights of two layers have one path"):
+        saved_variables(keras.Sequential([one, Wrapped(other)]))
+
+
+class Wrapped(keras.layers.Layer):
+    """Whose layer was built outside of it, so that its name is not in the paths."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+        self.built = True

@@ -171,6 +171,24 @@ def self_attention(x, weights, heads):
     return np.concatenate(results, axis=1) @ weights["output/kernel"]
 
 
+def attention(x, memory, weights, heads, mask):
+    """Query by query and head by head; `mask` says which keys each query sees."""
+    query = x @ weights["query/kernel"]
+    keys, values = memory @ weights["key/kernel"], memory @ weights["value/kernel"]
+    size = query.shape[1] // heads
+    rows = []
+    for i, q in enumerate(query):
+        parts = []
+        for head in range(heads):
+            columns = slice(head * size, (head + 1) * size)
+            seen = np.flatnonzero(mask[i])
+            logits = keys[seen, columns] @ q[columns] / size**0.5
+            shares = np.exp(logits) / np.exp(logits).sum()
+            parts.append(shares @ values[seen, columns])
+        rows.append(np.concatenate(parts))
+    return np.array(rows) @ weights["output/kernel"]
+
+
 def feed_forward(x, weights):
     inner = relu(x @ weights["expand/kernel"] + weights["expand/bias"])
     return inner @ weights["contract/kernel"] + weights["contract/bias"]

@@ -43,6 +43,83 @@ def test_logits(model, inputs):
     assert np.ptp(logits, axis=-1).min() > 0.01
 
 
+@pytest.fixture
+def transformer():
+    config = TranslationModelConfig(width=8, layers=2, heads=2, feed_forward=12)
+    return build_translation_model(config, PIECES)
+
+
+def test_the_transformer_against_numpy(transformer, rng, randomise, reference):
+    """x + f(norm(x)) for every sub-layer f, and a norm at the end of either side."""
+    vectors = rng.normal(size=(PIECES, 8)).astype("float32")
+    transformer.vectors.assign(vectors)
+
+    def norm(layer, x):
+        return reference.layer_norm(x, weights[layer.name, id(layer)])
+
+    def feed(block, x):
+        normed = norm(block.feed_forward_norm, x)
+        layer = block.feed_forward
+        return x + reference.feed_forward(normed, weights[layer.name, id(layer)])
+
+    def attend(layer, x, memory, mask):
+        mine = weights[layer.name, id(layer)]
+        return reference.attention(x, memory, mine, 2, mask)
+
+    def embed(tokens):
+        signal = reference.position_signal(len(tokens), 8)
+        return vectors[tokens].astype("float64") * 8**0.5 + signal
+
+    norms = [transformer.encoder_norm, transformer.decoder_norm]
+    layers = [layer for block in transformer.encoder for layer in parts_of(block)]
+    layers += [layer for block in transformer.decoder for layer in parts_of(block)]
+    weights = {
+        (layer.name, id(layer)): randomise(layer, 0.5) for layer in layers + norms
+    }
+    source, target = np.array([4, 7, 5, 9]), np.array([BEGIN, 6, 8])
+
+    x, everything = embed(source), np.ones((4, 4))
+    for block in transformer.encoder:
+        normed = norm(block.attention_norm, x)
+        x = x + attend(block.attention, normed, normed, everything)
+        x = feed(block, x)
+    memory = norm(transformer.encoder_norm, x)
+    x, causal = embed(target), np.tri(3)
+    for block in transformer.decoder:
+        normed = norm(block.attention_norm, x)
+        x = x + attend(block.attention, normed, normed, causal)
+        x = x + attend(block.cross, norm(block.cross_norm, x), memory, np.ones((3, 4)))
+        x = feed(block, x)
+    expected = norm(transformer.decoder_norm, x) @ vectors.T
+
+    inputs = {"source": source[None], "target": target[None]}
+    found = transformer({name: x.astype("int32") for name, x in inputs.items()})
+    np.testing.assert_allclose(ops.convert_to_numpy(found)[0], expected, atol=1e-4)
+
+
+def parts_of(block):
+    """The layers of a block that have weights."""
+    names = ("attention", "cross", "feed_forward")
+    parts = [getattr(block, name, None) for name in names]
+    parts += [getattr(block, f"{name}_norm", None) for name in names]
+    return [part for part in parts if part is not None]
+
+
+def test_attention_after_the_recurrent_decoder_against_numpy(rng, reference):
+    config = TranslationModelConfig(name="recurrent", width=8, layers=1)
+    model = build_translation_model(config, PIECES)
+    model.scale.assign(0.7)
+    x, encoded, keys = (rng.normal(size=(1, n, 8)).astype("float32") for n in (3, 4, 4))
+    real = np.array([[True, True, True, False]])
+    found = model._logits((real, encoded, keys, None), x)
+
+    shares = reference.softmax(0.7 * x[0] @ keys[0, :3].T / 8**0.5, axis=1)
+    both = np.concatenate([shares @ encoded[0, :3], x[0]], axis=1)
+    kernel, bias = map(ops.convert_to_numpy, model.join.weights)
+    expected = np.tanh(both @ kernel + bias) @ ops.convert_to_numpy(model.vectors).T
+    np.testing.assert_allclose(ops.convert_to_numpy(found)[0], expected, atol=1e-5)
+
+
 def test_one_at_a_time_is_all_at_once(model, inputs):
     memory = model.encode(inputs["source"])
     state = model.begin(memory, 7)
