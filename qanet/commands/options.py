@@ -170,12 +170,7 @@ def training_configuration(
     from qanet.settings import configure
 
     if options.resume:
-        if any(getattr(options, name) for name in (*names, "set")):
-            refused = ", ".join(f"--{name}" for name in names)
-            raise UserError(
-                f"{refused} and --set do not go with --resume, which continues with "
-                f"the settings in {run.config_path}"
-            )
+        refuse_with_resume(options, names, run)
         return run.load_config()
     run.check_free()
     if not getattr(options, names[0]):
@@ -183,6 +178,16 @@ def training_configuration(
     config = configure(run.settings, values, options.set, command)
     check_weight_decay(options, config)
     return config
+
+
+def refuse_with_resume(options: argparse.Namespace, names: Sequence[str], run) -> None:
+    """Refuses options that a run which goes on has its own values of, and `--set`."""
+    for name in (*names, "set"):
+        if getattr(options, name):
+            raise UserError(
+                f"--{name} does not go with --resume, which continues with the "
+                f"settings in {run.config_path}"
+            )
 
 
 def check_directory(directory: Path) -> None:

@@ -13,6 +13,7 @@ from qanet.commands.options import (
     check_not_set,
     check_weight_decay,
     configured,
+    refuse_with_resume,
     set_keys,
 )
 from qanet.commands.start_from import started
@@ -107,12 +108,7 @@ def _run_to_resume(options: argparse.Namespace):
 
     run = Run(options.output or _newest_directory(RUNS / options.preset))
     config = run.load_config()
-    for option in ("train", "dev", "vectors", "packed", "set"):
-        if getattr(options, option):
-            raise UserError(
-                f"--{option} does not go with --resume, which continues with the "
-                f"settings in {run.config_path}"
-            )
+    refuse_with_resume(options, ("train", "dev", "vectors", "packed"), run)
     return run, config
 
 

@@ -142,8 +142,8 @@ def test_all_positions_are_trained_or_were(trained, tmp_path, capsys):
         ),
         (["--text", "a", "--set", "objective=bilm"], "objective='bilm'"),
         (["--resume"], "not the directory of a pre-training"),
-        (["--resume", "--text", "a"], "do not go with --resume"),
-        (["--resume", "--set", "a=1"], "do not go with --resume"),
+        (["--resume", "--text", "a"], "does not go with --resume"),
+        (["--resume", "--set", "a=1"], "does not go with --resume"),
         (["--text", "missing.txt"], "missing.txt: cannot be read"),
         (
             ["--text", __file__, "--set", f"model.pretrained={PUBLIC}"],

@@ -127,7 +127,7 @@ def test_train_and_resume(trained, tmp_path, capsys):
             "nothing without training.optimizer=adamw",
         ),
         (["--resume"], "not the directory of a translation model"),
-        (["--resume", "--data", "a"], "do not go with --resume"),
+        (["--resume", "--data", "a"], "does not go with --resume"),
         (["--data", "missing.tsv"], "missing.tsv: cannot be read"),
     ],
 )
