@@ -102,8 +102,13 @@ def _make_loop(
 
 
 def split_words(documents: list[Document]) -> list[list[str]]:
-    """The words of each paragraph."""
-    return [words_of(text)[0] for document in documents for text in document]
+    """The words of each paragraph, each different word once in memory."""
+    known: dict[str, str] = {}
+    return [
+        [known.setdefault(word, word) for word in words_of(text)[0]]
+        for document in documents
+        for text in document
+    ]
 
 
 def bilm_learner(model: keras.Model, config: BiLMLearningConfig) -> Learner:
