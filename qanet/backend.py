@@ -91,9 +91,11 @@ def _remarks_held_back() -> Iterator[None]:
             os.dup2(shown, 2)
             os.close(shown)
             held.seek(0)
-            for line in held:
-                if failed or not _is_remark(line):
-                    os.write(2, line)
+            # Nor is a full disk the fault of what is imported.
+            with contextlib.suppress(OSError):
+                for line in held:
+                    if failed or not _is_remark(line):
+                        os.write(2, line)
 
 
 def _waiting_file() -> IO[bytes] | None:

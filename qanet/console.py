@@ -147,4 +147,5 @@ def complain(line: str) -> None:
 def progress_bar(*, disable: bool = False, **options) -> tqdm:
     """A progress bar with tqdm's options, hidden where remarks are."""
     disable = disable or is_quiet() or sys.stderr is None
-    return tqdm(disable=disable, file=StandardError(), **options)
+    # tqdm asks for the width by itself where it knows the file.
+    return tqdm(disable=disable, file=StandardError(), dynamic_ncols=True, **options)

@@ -20,12 +20,15 @@ def first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
+def already_there(output: Path) -> UserError:
+    """What is said of an output that is not to be written over."""
+    return UserError(f"--output {output}: is there already; remove it or give another")
+
+
 def refuse_existing(output: Path) -> None:
     """Refuses to write where something is already."""
     if output.exists():
-        raise UserError(
-            f"--output {output}: is there already; remove it or give another"
-        )
+        raise already_there(output)
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ import gzip
 import hashlib
 import io
 import json
+import math
 import os
 import re
 import secrets
@@ -254,9 +255,25 @@ def _check_count(file: IO[bytes], archive: zipfile.ZipFile) -> None:
 
 
 def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
+    # A damaged header may tell of more than the memory holds, or of less than there is,
+    # and then the checksum, which stands for the end, would not be compared.
+    with archive.open(member) as file:
+        claimed = _array_bytes(file)
+        if claimed != member.file_size - file.tell():
+            raise ValueError(f"{member.filename} has another size than its array")
     with archive.open(member) as file:
         array = np.lib.format.read_array(file, allow_pickle=False)
-        # The checksum is compared at the end, before which a damaged header may stop.
-        if file.read(1):
-            raise ValueError(f"{member.filename} is longer than its array")
+        file.read(1)  # The end.
     return array
+
+
+def _array_bytes(file: IO[bytes]) -> int:
+    """How many bytes of numbers the header of an `.npy` file tells of."""
+    version = np.lib.format.read_magic(file)
+    is_first = version == (1, 0)
+    form = np.lib.format
+    read = form.read_array_header_1_0 if is_first else form.read_array_header_2_0
+    shape, _, dtype = read(file)
+    if dtype.hasobject:
+        raise ValueError("it holds objects, which pickle would make")
+    return math.prod(shape) * dtype.itemsize

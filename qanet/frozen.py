@@ -16,7 +16,6 @@ from qanet.errors import UserError, reading
 from qanet.files import digest_of, write_file
 from qanet.models.bert import POSITIONS, BERTConfig, encode, piece_sizes
 from qanet.models.bert_weights import (
-    check_encoder,
     load_pretrained,
     read_sizes,
     weight_files,
@@ -30,6 +29,7 @@ from qanet.models.elmo_weights import (
 )
 from qanet.settings import configure
 from qanet.text.pieces import PIECES_FILE, WordPieces
+from qanet.text.vocabulary import plain
 
 # At most in memory together: texts, and their characters (one longer text is read
 # alone). Then: tokens read in one batch, padding included.
@@ -219,7 +219,9 @@ class FrozenBiLM(FrozenModel):
             [text[begin:end] for begin, end in places]
             for text, places in zip(texts, spans, strict=True)
         ]
-        yield from self._states([character_ids(of_text) for of_text in words])
+        yield from self._states(
+            [character_ids(list(map(plain, of_text))) for of_text in words]
+        )
 
     @cached_property
     def predict(self) -> Callable[[np.ndarray], np.ndarray]:
@@ -251,7 +253,6 @@ def open_encoder(directory: Path, layers: int):
     Raises:
         UserError: the directory holds neither, or a model of fewer layers.
     """
-    check_encoder(directory)
     is_bilm = (directory / OPTIONS_FILE).exists()
     return (FrozenBiLM if is_bilm else FrozenBERT)(directory, layers)
 

@@ -158,8 +158,10 @@ class _Network:
         with needing(f"{path}: reading it needs ONNX Runtime", "onnxruntime"):
             import onnxruntime
         settings = onnxruntime.SessionOptions()
-        # Its own count takes no notice of a container's share.
-        settings.intra_op_num_threads = threads or own_cores()
+        # By itself it takes all cores of the machine, and no notice of a share of them.
+        own = own_cores()
+        share = own if own < (os.cpu_count() or 1) else 0
+        settings.intra_op_num_threads = threads or share
         # It would keep a plan of the memory for each shape, of which there are many.
         settings.enable_mem_pattern = False
         try:

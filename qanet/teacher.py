@@ -16,7 +16,7 @@ from qanet.datasets.soft_targets import (
     save_targets,
 )
 from qanet.datasets.squad import Example
-from qanet.errors import UserError, refuse_existing
+from qanet.errors import UserError, already_there
 from qanet.files import digest_of, locked, parse_json, write_text
 from qanet.onnx_reader import reader_files
 from qanet.reader import Reader
@@ -138,4 +138,4 @@ def _check_whole(directory: Path, output: Path, examples: Sequence[Example]) -> 
     is_of_parts = (directory / KEY).exists()
     wanted = set(map(fingerprint, examples))
     if not is_of_parts or load_targets(output).questions.keys() != wanted:
-        refuse_existing(output)
+        raise already_there(output)

@@ -77,6 +77,19 @@ def test_standard_error_that_is_closed_is_left_alone(monkeypatch):
             pass
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="has no /dev/full")
+def test_what_is_held_back_may_have_no_place(machine):
+    shown, full = os.dup(2), os.open("/dev/full", os.O_WRONLY)
+    try:
+        os.dup2(full, 2)
+        with backend._remarks_held_back():
+            import_something()
+    finally:
+        os.dup2(shown, 2)
+        os.close(shown)
+        os.close(full)
+
+
 def test_all_is_shown_where_no_file_can_be_written(machine, monkeypatch, capfdbinary):
     def refuse():
         raise FileNotFoundError("No usable temporary directory found")

@@ -42,7 +42,10 @@ def test_quiet_hides_progress_bars(capsys):
     assert capsys.readouterr().err == ""
 
 
-@pytest.fixture(params=["closed", "full", "nobody reads"])
+no_full = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+
+
+@pytest.fixture(params=["closed", pytest.param("full", marks=no_full), "nobody reads"])
 def no_standard_error(request, monkeypatch):
     """Standard error that cannot be written to."""
     if request.param == "closed":
@@ -61,13 +64,22 @@ def no_standard_error(request, monkeypatch):
         output.flush()
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="has no /dev/full")
 def test_work_goes_on_without_standard_error(no_standard_error):
     with progress_bar(total=3, mininterval=0) as bar:
         for _ in range(3):
             bar.update()
     assert bar.disable or bar.n == 3
     console.complain("error: x")
+
+
+def test_a_bar_is_as_wide_as_the_terminal(monkeypatch):
+    termios = pytest.importorskip("termios")
+    ours, theirs = os.openpty()
+    termios.tcsetwinsize(theirs, (30, 57))
+    with os.fdopen(theirs, "w") as terminal, os.fdopen(ours, "rb"):
+        monkeypatch.setattr(sys, "stderr", terminal)
+        with progress_bar(total=3) as bar:
+            assert bar.ncols in (56, 57)
 
 
 def test_say_where_nobody_reads(monkeypatch):

@@ -149,7 +149,7 @@ def _check_workers(options: argparse.Namespace, config) -> None:
 
 
 def _check_effect(options: argparse.Namespace, config) -> None:
-    """Refuses to set what has no effect without another setting."""
+    """Refuses to set what means nothing to this optimizer or kind of reader."""
     from qanet.models.registry import MODELS, contextual_of
 
     check_weight_decay(options, config)
@@ -168,9 +168,9 @@ def _check_packed(options: argparse.Namespace) -> None:
         raise UserError(
             "--packed takes the place of --train, --dev and --vectors; give it alone"
         )
-    brought = ("vocabulary", "data.train", "data.dev", "data.augmented")
     if options.packed and "data.packed" in set_keys(options):
         raise UserError("--set data.packed: is what --packed sets; give one of them")
+    brought = ("vocabulary", "data.train", "data.dev", "data.augmented")
     # Of vectors that are trained, which the file does not hold.
     free = "vocabulary.word_width"
     for key in set_keys(options):

@@ -21,7 +21,7 @@ from qanet.files import write_file
 from qanet.text.contextual import ContextualEncoder
 
 # Part of the cache key: raise it when an encoder gives other vectors of the same text.
-FORMAT = 1
+FORMAT = 2
 
 # Seconds after which an unfinished file that nobody writes is one of a killed process.
 LEFT_AFTER = 3600

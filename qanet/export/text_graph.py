@@ -152,11 +152,13 @@ class WordTable(tf.Module):
     def _spell(self, words: tf.Tensor) -> dict[str, tf.Tensor]:
         # An empty word more, for layers that cannot do without any.
         words = tf.concat([[""], words], axis=0)
-        # As `qanet.text.vocabulary.plain`, which also composes characters.
-        words = tf.strings.regex_replace(words, SOFT_HYPHEN, "")
-        rows = self.rows.lookup(words)
-        lower = self.rows.lookup(tf.strings.lower(words, encoding="utf-8"))
-        rows = tf.where(rows < 0, tf.where(lower < 0, UNKNOWN, lower), rows)
+        simple = _plain(words)
+        rows = tf.fill(tf.shape(words), UNKNOWN)
+        # The last one goes first.
+        for forms in (_lower(simple), _lower(words), simple):
+            found = self.rows.lookup(forms)
+            rows = tf.where(found < 0, rows, found)
+        words = simple
         codes = tf.strings.unicode_decode(words, "UTF-8")
         codes = codes[:, : self.characters_per_word]
         characters = tf.RaggedTensor.from_row_splits(
@@ -187,6 +189,17 @@ class WordTable(tf.Module):
         return {
             name: np.concatenate([part[name] for part in parts]) for name in parts[0]
         }
+
+
+def _plain(words: tf.Tensor) -> tf.Tensor:
+    """As `qanet.text.vocabulary.plain`, which also composes characters."""
+    hyphen, other = SOFT_HYPHEN, f"([^{SOFT_HYPHEN}])"
+    words = tf.strings.regex_replace(words, f"{other}{hyphen}+", r"\1")
+    return tf.strings.regex_replace(words, f"^{hyphen}+{other}", r"\1")
+
+
+def _lower(words: tf.Tensor) -> tf.Tensor:
+    return tf.strings.lower(words, encoding="utf-8")
 
 
 def _is_text(word: str) -> bool:

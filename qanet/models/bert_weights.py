@@ -187,7 +187,7 @@ def check_encoder(directory: Path) -> None:
             f"{directory}: is no directory; give that of a language model, or "
             "RUN_DIR/encoder of a pre-training"
         )
-    if (directory / ENCODER_DIRECTORY).is_dir():
+    if all((directory / n).is_dir() for n in (ENCODER_DIRECTORY, "checkpoints")):
         raise UserError(
             f"{directory}: is a pre-training's; give {directory / ENCODER_DIRECTORY}"
         )

@@ -20,8 +20,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from qanet.serving.refusals import code_of
 
 # Upper ends of the histograms: seconds of an answer, and questions of a batch.
-PARTS = (0.002, 0.004, 0.008, 0.015, 0.03, 0.06, 0.12, 0.25, 0.5)
-SECONDS = (*PARTS, 1, 2, 4, 8, 15, 30, 60)
+BELOW_ONE = (0.002, 0.004, 0.008, 0.015, 0.03, 0.06, 0.12, 0.25, 0.5)
+SECONDS = (*BELOW_ONE, 1, 2, 4, 8, 15, 30, 60)
 QUESTIONS = (1, 2, 4, 8, 16, 32, 64)
 
 OTHER = "other"

@@ -2,7 +2,7 @@
 
 A model's first layers see one word at a time. What they make of a row of the vector
 table is one row of the model's width; an export holds those in few bits, in a file that
-is mapped into memory, so that only the rows of the words that are read are loaded.
+is mapped into memory, so that only the rows of the words that are read stay there.
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set

@@ -163,10 +163,11 @@ def _numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
         # fastText and word2vec put a blank before the end of each line.
         line = line.rstrip(b" \r\n")
         if not line:
-            empty = empty or (number, line)
+            empty = empty or number
             continue
         if empty:
-            yield empty
+            yield empty, b""
+            empty = None
         yield number, line
 
 

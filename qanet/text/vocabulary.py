@@ -110,7 +110,7 @@ class Vocabulary:
     def row(self, word: str) -> int:
         """The row of a word, of its `plain` form, of its lower case, or unknown."""
         rows, simple = self._row_of_word, plain(word)
-        for form in (word, simple, simple.lower()):
+        for form in (word, simple, word.lower(), simple.lower()):
             if form in rows:
                 return rows[form]
         return UNKNOWN
@@ -250,7 +250,8 @@ def plain(word: str) -> str:
     """
     if word.isascii():
         return word
-    return unicodedata.normalize("NFC", word.replace(SOFT_HYPHEN, ""))
+    # One that stands alone is a word for itself.
+    return unicodedata.normalize("NFC", word.replace(SOFT_HYPHEN, "")) or word
 
 
 def _numbers(entries: list[str]) -> dict[str, int]:

@@ -18,6 +18,7 @@ from qanet.pretraining.run import BiLMRun
 from qanet.pretraining.texts import Document, read_documents, split_held_out
 from qanet.pretraining.word_vocabulary import WordVocabulary
 from qanet.text.tokenizer import words_of
+from qanet.text.vocabulary import plain
 from qanet.training.distribution import make_distribution
 from qanet.training.errors import diverged
 from qanet.training.learner import Learner
@@ -102,10 +103,10 @@ def _make_loop(
 
 
 def split_words(documents: list[Document]) -> list[list[str]]:
-    """The words of each paragraph, each different word once in memory."""
+    """The plain words of each paragraph, each different one once in memory."""
     known: dict[str, str] = {}
     return [
-        [known.setdefault(word, word) for word in words_of(text)[0]]
+        [known.setdefault(word, word) for word in map(plain, words_of(text)[0])]
         for document in documents
         for text in document
     ]

@@ -111,7 +111,12 @@ def test_what_is_no_utf8_is_one_character_for_each_broken_sequence(tokenizer):
         ["lamb", "lambs", "lambsome", "lambsome", "東京", "lamb", "Rome"],
         ["İzmir", "<unknown>", "\u0130"],
         # Without soft hyphens.
-        ["Ro\u00adme", "OS\u00adlo", "lam\u00adb\u00adsome", "\u00ad"],
+        [
+            "Ro\u00adme",
+            "OS\u00adlo",
+            "\u00adlam\u00adb\u00ad\u00adsome\u00ad",
+            "\u00ad\u00ad",
+        ],
     ],
     ids=str,
 )

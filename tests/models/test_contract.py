@@ -39,13 +39,6 @@ from qanet.training.trainer import reading_learner
 pytestmark = pytest.mark.usefixtures("fixed_seed")
 
 
-def test_a_model_that_tells_no_attention_is_returned_as_it_is(monkeypatch):
-    silent = replace(MODELS["qanet"], attention=None)
-    monkeypatch.setitem(MODELS, "qanet", silent)
-    model = object()
-    assert with_attention(model, silent.settings()) is model
-
-
 # Every part of each model, of small sizes.
 SMALL = {
     "qanet": {
@@ -397,3 +390,10 @@ def test_flops_are_those_of_the_model_s_products(settings, sizes, examples):
     counted = len(examples) * forward_flops(config, sizes, 13, 7)
     tolerance = 0.02 if config.name == "qanet" else 0.0
     assert counted == pytest.approx(products, rel=tolerance, abs=0)
+
+
+def test_a_model_that_tells_no_attention_is_returned_as_it_is(monkeypatch):
+    silent = replace(MODELS["qanet"], attention=None)
+    monkeypatch.setitem(MODELS, "qanet", silent)
+    model = object()
+    assert with_attention(model, silent.settings()) is model

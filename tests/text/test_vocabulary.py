@@ -119,10 +119,13 @@ def test_characters_in_parts_and_soft_hyphens_make_no_other_word():
         assert len({made.row(form) for form in forms} - {UNKNOWN}) == 1
         assert len({tuple(made.spell(form)) for form in forms}) == 1
     assert made.row("\u00ad") == UNKNOWN
+    alone = Vocabulary.build(Counter({"\u00ad": 2}), None, config)
+    assert alone.words == [*RESERVED, "\u00ad"]
     # A file of vectors may have it as it stands.
-    other = Vocabulary([*RESERVED, "Zoe\u0308", "zoë"], [*RESERVED], 4)
+    other = Vocabulary([*RESERVED, "Zoe\u0308", "zoë", "noe\u0308l"], [*RESERVED], 4)
     assert other.row("Zoe\u0308") == 2
     assert other.row("Zoë") == 3
+    assert other.row("NOE\u0308L") == 4
 
 
 def test_spell(learned):
