@@ -255,15 +255,17 @@ def _check_count(file: IO[bytes], archive: zipfile.ZipFile) -> None:
 
 
 def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
-    # A damaged header may tell of more than the memory holds, or of less than there is,
-    # and then the checksum, which stands for the end, would not be compared.
+    # A damaged header may tell of more than the memory holds, before the checksum is
+    # compared.
     with archive.open(member) as file:
         claimed = _array_bytes(file)
         if claimed != member.file_size - file.tell():
             raise ValueError(f"{member.filename} has another size than its array")
     with archive.open(member) as file:
         array = np.lib.format.read_array(file, allow_pickle=False)
-        file.read(1)  # The end.
+        # The checksum is compared at the end.
+        if file.read(1):
+            raise ValueError(f"{member.filename} is longer than its array")
     return array
 
 

@@ -226,6 +226,17 @@ def test_work_may_take_longer_than_a_head(serving, monkeypatch):
         assert status(place) == 200
 
 
+def answering(size):
+    """An application that answers at once, with so many bytes."""
+
+    async def app(scope, receive, send):
+        if scope["type"] == "http":
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": bytes(size)})
+
+    return app
+
+
 def test_an_answer_that_nobody_takes_is_dropped(serving, connect, monkeypatch):
     lost = threading.Event()
 
@@ -236,14 +247,9 @@ def test_an_answer_that_nobody_takes_is_dropped(serving, connect, monkeypatch):
             super().connection_lost(error)
             lost.set()
 
-    async def talkative(scope, receive, send):
-        if scope["type"] == "http":
-            await send({"type": "http.response.start", "status": 200, "headers": []})
-            await send({"type": "http.response.body", "body": bytes(LARGE)})
-
     LARGE = 100_000_000
     monkeypatch.setattr("qanet.serving.connections.Connection", Noting)
-    with serving(talkative) as (place, _):
+    with serving(answering(LARGE)) as (place, _):
         connection = connect(place, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert lost.wait(60)
         assert len(received(connection)) < LARGE
@@ -260,25 +266,21 @@ def test_an_answer_that_nobody_takes_keeps_nobody_out(serving, connect, monkeypa
             super().connection_lost(error)
             lost.set()
 
-    async def talkative(scope, receive, send):
-        if scope["type"] == "http":
-            await send({"type": "http.response.start", "status": 200, "headers": []})
-            await send({"type": "http.response.body", "body": bytes(50_000_000)})
-
     monkeypatch.setattr("qanet.serving.connections.Connection", Noting)
-    with serving(Gate(talkative, replace(Limits(), pending=1))) as (place, _):
+    with serving(Gate(answering(50_000_000), replace(Limits(), pending=1))) as (
+        place,
+        _,
+    ):
         connect(place, 2 * (HEAD + ASKED))
         assert lost.wait(60)
         assert status(place) == 200
 
 
 def test_who_has_not_taken_an_answer_is_pending(serving, connect):
-    async def talkative(scope, receive, send):
-        if scope["type"] == "http":
-            await send({"type": "http.response.start", "status": 200, "headers": []})
-            await send({"type": "http.response.body", "body": bytes(50_000_000)})
-
-    with serving(Gate(talkative, replace(Limits(), pending=1))) as (place, _):
+    with serving(Gate(answering(50_000_000), replace(Limits(), pending=1))) as (
+        place,
+        _,
+    ):
         waiting = connect(place, HEAD + ASKED)
         assert waiting.recv(1)
         assert status(place) == 429
@@ -296,13 +298,11 @@ def test_an_answer_is_not_taken_for_ever(serving, connect, monkeypatch):
             super().connection_lost(error)
             lost.set()
 
-    async def talkative(scope, receive, send):
-        if scope["type"] == "http":
-            await send({"type": "http.response.start", "status": 200, "headers": []})
-            await send({"type": "http.response.body", "body": bytes(50_000_000)})
-
     monkeypatch.setattr("qanet.serving.connections.Connection", Noting)
-    with serving(Gate(talkative, replace(Limits(), pending=1))) as (place, _):
+    with serving(Gate(answering(50_000_000), replace(Limits(), pending=1))) as (
+        place,
+        _,
+    ):
         slow = connect(place, HEAD + ASKED)
         while not lost.wait(0.01):
             assert slow.recv(1000)
@@ -310,17 +310,11 @@ def test_an_answer_is_not_taken_for_ever(serving, connect, monkeypatch):
 
 
 def test_a_client_that_offers_http_2_is_answered(serving, connect, caplog):
-    with serving(answering_at_once) as (place, _):
+    with serving(answering(1)) as (place, _):
         offer = "Connection: Upgrade, close\r\nUpgrade: h2c\r\n"
         head = f"GET / HTTP/1.1\r\nHost: localhost\r\n{offer}\r\n"
         assert received(connect(place, head)).startswith(b"HTTP/1.1 200")
     assert not [record for record in caplog.records if record.levelname == "WARNING"]
-
-
-async def answering_at_once(scope, receive, send):
-    if scope["type"] == "http":
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-        await send({"type": "http.response.body", "body": b"a"})
 
 
 def test_lines_on_requests_are_no_results(monkeypatch):
@@ -351,16 +345,11 @@ def test_who_takes_an_answer_slowly_gets_all_of_it(serving, connect, monkeypatch
             else:
                 self.loop.call_later(0.01, self._close_unless_after, last, size)
 
-    async def talkative(scope, receive, send):
-        if scope["type"] == "http":
-            await send({"type": "http.response.start", "status": 200, "headers": []})
-            await send({"type": "http.response.body", "body": bytes(LARGE)})
-
     # A part is more than the system keeps on the way.
     PART, LARGE = 10_000_000, 80_000_000
     asked = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     monkeypatch.setattr("qanet.serving.connections.Connection", Noting)
-    with serving(talkative) as (place, _):
+    with serving(answering(LARGE)) as (place, _):
         connection = connect(place, asked)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**16)
         with connection.makefile("rb") as answer:
@@ -432,16 +421,10 @@ def test_an_answer_that_was_taken_is_not_waited_for_any_more(
             cancelled.append(self._taking.cancelled())
 
     large = 50_000_000
-
-    async def talkative(scope, receive, send):
-        if scope["type"] == "http":
-            await send({"type": "http.response.start", "status": 200, "headers": []})
-            await send({"type": "http.response.body", "body": bytes(large)})
-
     asked = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     monkeypatch.setattr("qanet.serving.connections.Connection", Noting)
     with (
-        serving(talkative) as (place, _),
+        serving(answering(large)) as (place, _),
         connect(place, asked).makefile("rb") as answer,
     ):
         assert len(answer.read()) > large
