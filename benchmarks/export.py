@@ -165,8 +165,7 @@ def parity(options: argparse.Namespace) -> dict:
     trained = load(options.model)
     reader = reader_of(trained)
     examples = read_squad(options.data).examples
-    count = options.questions or len(examples)
-    examples = spread(examples, count)
+    examples = spread(examples, options.questions or len(examples))
     features = build_features(examples, reader.vocabulary.tokens)
     with tempfile.TemporaryDirectory() as temporary:
         paths = export_forms(trained, Path(temporary), options.forms)
@@ -191,9 +190,9 @@ def parity(options: argparse.Namespace) -> dict:
             )
             result[name] = {
                 "mebibytes": mebibytes(path),
-                "same_answer": same / count,
+                "same_answer": same / len(examples),
                 "largest_logit_difference": _logit_difference(
-                    reader, other, features, min(count, 200)
+                    reader, other, features, min(len(examples), 200)
                 ),
                 **found.metrics,
             }

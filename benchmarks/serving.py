@@ -43,7 +43,7 @@ class Server:
     """
 
     def __init__(self, model: str, *options: str):
-        command = [sys.executable, "-m", "qanet", "serve", "--model", model]
+        command = [sys.executable, "-m", "qanet", "serve", "--quiet", "--model", model]
         self.process = subprocess.Popen(
             [*command, "--port", "0", *options],
             stdout=subprocess.PIPE,
@@ -52,8 +52,6 @@ class Server:
 
     def __enter__(self) -> tuple[str, int]:
         line = self.process.stdout.readline()
-        # The server's log goes on there; nobody reads it.
-        threading.Thread(target=self.process.stdout.read, daemon=True).start()
         found = re.search(r"http://([\d.]+):(\d+)", line)
         if not found:
             sys.exit(self.process.wait())

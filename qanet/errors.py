@@ -33,7 +33,7 @@ def refuse_existing(output: Path) -> None:
 
 @contextlib.contextmanager
 def needing(what: str, package: str) -> Iterator[None]:
-    """Within this context a library that is not installed is a user's mistake.
+    """Within this context a library that cannot be imported is a user's mistake.
 
     Args:
         what: says what needs which library, for the message.
@@ -44,8 +44,13 @@ def needing(what: str, package: str) -> Iterator[None]:
     """
     try:
         yield
-    except ImportError:
+    except ModuleNotFoundError:
         raise UserError(f"{what}: pip install {shlex.quote(package)}") from None
+    except ImportError as error:
+        raise UserError(
+            f"{what}, which is installed and cannot be imported ({first_line(error)}); "
+            f"install it anew: pip install --force-reinstall {shlex.quote(package)}"
+        ) from error
 
 
 @contextlib.contextmanager

@@ -69,7 +69,7 @@ def locked(path: Path) -> Iterator[None]:
     """Holds a file or directory, so that no other process can hold it meanwhile.
 
     It is let go when the process ends, however that ends. Holds nothing on Windows and
-    on file systems without locks.
+    on file systems without locks, and on NFS no directory.
 
     Raises:
         OSError: it cannot be opened.
@@ -80,7 +80,8 @@ def locked(path: Path) -> Iterator[None]:
     except ModuleNotFoundError:  # Windows
         yield
         return
-    handle = os.open(path, os.O_RDONLY)
+    # NFS locks only what is open for writing, which a directory cannot be.
+    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

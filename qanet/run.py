@@ -11,8 +11,8 @@
     data.json        what was read, mended and left out, and its digest
     tensorboard/     the same curves for TensorBoard
 
-Every file is written under a temporary name and then renamed, so none is ever seen
-half-written.
+Every file but those of tensorboard/, which grow, is written under a temporary name and
+then renamed, so none is ever seen half-written.
 
 Importing this imports no Keras, so that mistakes are told before it is waited for.
 """

@@ -8,8 +8,8 @@
     data.json        what tells the data from others
     tensorboard/     the same curves for TensorBoard
 
-Every file is written under a temporary name and then renamed, so none is ever seen
-half-written.
+Every file but those of tensorboard/, which grow, is written under a temporary name and
+then renamed, so none is ever seen half-written.
 """
 
 import contextlib
@@ -74,8 +74,9 @@ class RunDirectory:
     def check_free(self) -> None:
         """Raises `UserError` where a training has begun, or something else lies.
 
-        Checkpoints without a configuration count: a new training would go on from them.
-        So do scores and weights, which would be taken for the new training's.
+        Checkpoints without a configuration count: the new training would keep those of
+        the highest steps, which may be the old ones. So do scores and weights, which
+        would be taken for the new training's.
         """
         if self.config_path.exists():
             raise UserError(

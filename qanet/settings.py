@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_origin
 
 import yaml
 from pydantic import (
@@ -83,7 +83,9 @@ class Section(BaseModel):
     @classmethod
     def _refuse_true_as_a_number(cls, value: Any, info: ValidationInfo) -> Any:
         kind = cls.model_fields[info.field_name].annotation
-        if isinstance(value, bool) and kind is not bool:
+        # A section within has a validator of its own.
+        is_section = isinstance(value, dict) and get_origin(kind) is not dict
+        if kind is not bool and not is_section and _has_bool(value):
             raise ValueError(
                 f"{info.field_name}={value}: give a number, or a text in quotes"
             )
@@ -93,6 +95,14 @@ class Section(BaseModel):
     def defaults(cls, values: dict[str, Any]) -> dict[str, Any]:
         """All settings with their defaults; which there are may depend on `values`."""
         return cls.model_construct().model_dump()
+
+
+def _has_bool(value: Any) -> bool:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return any(map(_has_bool, value))
+    return isinstance(value, bool)
 
 
 Kind = TypeVar("Kind", bound=Section)

@@ -366,6 +366,14 @@ def test_true_is_not_a_number(key):
 
 @pytest.mark.parametrize(
     ("key", "value"),
+    [("data.buckets", "[true, 400]"), ("data.mix", "{original: true}")],
+)
+def test_nor_is_it_within_a_list_or_a_mapping(key, value):
+    assert "give a number" in refusal(f"{key}={value}")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
     [
         ("model.dropout", "1.5"),
         ("model.dropout", "1"),

@@ -2,7 +2,17 @@
 
 import pytest
 
-from qanet.errors import UserError, reading
+from qanet.errors import UserError, needing, reading
+
+
+def test_a_library_that_is_missing_and_one_that_is_broken():
+    with pytest.raises(UserError) as missing, needing("this needs it", "qanet[it]"):
+        import no_such_library  # noqa: F401
+    assert str(missing.value) == "this needs it: pip install 'qanet[it]'"
+    with pytest.raises(UserError) as broken, needing("this needs it", "it"):
+        raise ImportError("GLIBC_2.34 not found\nmore")
+    assert "cannot be imported (GLIBC_2.34 not found); install" in str(broken.value)
+    assert isinstance(broken.value.__cause__, ImportError)
 
 
 def test_a_text_that_cannot_be_read_is_a_users_mistake(tmp_path):

@@ -37,7 +37,7 @@ def add_parser(commands) -> None:
         help="answer a question on a text file, or many questions from a file",
         description="Answers a question on a text of any length, or with --input many "
         "questions, as they come. What it is doing is said where standard error is a "
-        "terminal, or with --verbose.",
+        "terminal, or with --verbose; that the reader of the package reads, always.",
         epilog="examples:\n"
         '  python -m qanet answer --question "Who built it?" \\\n'
         "      --context-file passage.txt --top-k 3\n"
@@ -119,6 +119,11 @@ def _answer_many(options: argparse.Namespace) -> None:
     with contextlib.ExitStack() as stack:
         if options.input == "-":
             source = standard_input()
+        elif options.input.endswith(".gz"):
+            raise UserError(
+                f"--input {options.input}: is packed; unpack it with gunzip, or give "
+                "--input - and what gunzip -c writes"
+            )
         else:
             with reading(options.input):
                 source = stack.enter_context(open(options.input, "rb"))
@@ -175,9 +180,15 @@ def _is_stream(name: str) -> bool:
 
 def _refuse_answers_of_others(part: Path, key_path: Path, key: str) -> None:
     begun = part.stat().st_size > 0
-    if begun and (not key or _read_key(key_path) != key):
+    if begun and not key:
         raise UserError(
-            f"{part}: has answers of another reader, or to other questions; remove it"
+            f"{part}: has answers, and of a stream nothing tells whether they are to "
+            "its questions; remove it"
+        )
+    if begun and _read_key(key_path) != key:
+        raise UserError(
+            f"{part}: has answers of another reader, to other questions or with "
+            "another --top-k; give those again, or remove it"
         )
 
 
@@ -240,7 +251,7 @@ def _refuse_bad(options: argparse.Namespace, bad: list[int]) -> None:
 
 def _load(directory: Path):
     """The reader of a directory."""
-    # Other programs read what is printed, so only a person is told more.
+    # Other programs read what is printed, so only a person is told this.
     if _is_told():
         log.info("loading %s", directory)
     load_backend([directory])

@@ -3,13 +3,19 @@
 import argparse
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from qanet.commands.options import check_directory, check_reader, load_backend
 from qanet.console import log, say
 from qanet.errors import UserError
-from qanet.evaluation.file_names import METRICS, REPORT_FILES, RESULT_FILES
+from qanet.evaluation.file_names import (
+    METRICS,
+    PREDICTIONS,
+    REPORT,
+    REPORT_FILES,
+    RESULT_FILES,
+)
 from qanet.shipped import shipped_reader
 
 
@@ -81,7 +87,8 @@ def run(options: argparse.Namespace) -> None:
         options.model = options.model or [shipped_reader()]
         examples, predictions, metrics = _read(options, output)
     if options.report:
-        _report(examples, predictions, output)
+        path = options.predictions or output / PREDICTIONS
+        _report(examples, predictions, output, _source(options.data, path))
     say(json.dumps(metrics))
 
 
@@ -102,6 +109,8 @@ def _take(options: argparse.Namespace, output: Path):
     predictions = read_predictions(options.predictions)
     if options.report:
         _check_output(output, [options.predictions, Path(options.data)], REPORT_FILES)
+        source = _source(options.data, options.predictions)
+        _refuse_results_of_others(output / REPORT, source)
     elif options.output:
         raise UserError(
             "--output goes with --model or --report; --predictions alone writes nothing"
@@ -132,9 +141,8 @@ def _read(options: argparse.Namespace, output: Path):
         check_reader(directory)
     data = _full_name(options.data)
     _refuse_run(output)
-    _refuse_results_of_other_data(output, data)
-    if options.output:
-        _refuse_files_of_others(output)
+    _refuse_results_of_others(output / METRICS, {"data": data})
+    _refuse_files_of_others(output)
     examples = _load_dev(options.data)
     load_backend(options.model)
 
@@ -179,6 +187,11 @@ def _full_name(data: str) -> str:
     return data if is_name(data) else os.path.realpath(data)
 
 
+def _source(data: str, predictions: Path) -> dict[str, str]:
+    """What a report is of."""
+    return {"data": _full_name(data), "predictions": os.path.realpath(predictions)}
+
+
 def _refuse_run(output: Path) -> None:
     """Refuses the directory of a training, whose end its own metrics mark."""
     if (output / "config.json").exists():
@@ -197,19 +210,23 @@ def _refuse_files_of_others(output: Path) -> None:
             )
 
 
-def _refuse_results_of_other_data(output: Path, data: str) -> None:
-    """Refuses a directory with the metrics of other data."""
+def _refuse_results_of_others(path: Path, source: Mapping[str, str]) -> None:
+    """Refuses to replace results that name another source, or none."""
     from qanet.files import parse_json
 
-    path = output / METRICS
     try:
-        other = parse_json(path.read_bytes())["data"]
+        found = parse_json(path.read_bytes())
     except FileNotFoundError:
         return
-    except (OSError, ValueError, KeyError, TypeError):
-        other = "other data"
-    if other != data:
-        raise UserError(f"{path}: holds the results of {other}; give another --output")
+    except (OSError, ValueError):
+        found = None
+    for name, value in source.items():
+        other = found.get(name) if isinstance(found, dict) else None
+        if other != value:
+            raise UserError(
+                f"{path}: holds the results of {other or f'other {name}'}; give "
+                "another --output"
+            )
 
 
 def _check_output(output: Path, inputs: Sequence[Path], files: Sequence[str]) -> None:
@@ -221,13 +238,15 @@ def _check_output(output: Path, inputs: Sequence[Path], files: Sequence[str]) ->
             raise UserError(f"{path}: would be replaced; give another --output")
 
 
-def _report(examples, predictions: dict[str, str], output: Path) -> None:
+def _report(
+    examples, predictions: dict[str, str], output: Path, source: Mapping[str, str]
+) -> None:
     """Prints the scores by groups, writes and draws them."""
     from qanet.evaluation.drawing import save_picture
     from qanet.evaluation.report import break_down, table
 
     report = break_down(examples, predictions)
     say("\n".join(table(report)))
-    report.save(output)
+    report.save(output, source)
     save_picture(report, output)
     log.info("report written to %s", output)

@@ -6,7 +6,7 @@ import logging
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -94,13 +94,12 @@ def configured(options: argparse.Namespace, key: str, value: object):
     """The preset with one setting of the command's own and those of the options."""
     from qanet.config import load_preset
 
-    files = {
-        "data.train": options.train,
-        "data.dev": options.dev,
-        "vocabulary.vectors": options.vectors,
-    }
+    keys = {"train": "data.train", "dev": "data.dev", "vectors": "vocabulary.vectors"}
+    refuse_twice(options, keys)
     overrides = [
-        f"{k}={json.dumps(file)}" for k, file in files.items() if file is not None
+        f"{k}={json.dumps(getattr(options, name))}"
+        for name, k in keys.items()
+        if getattr(options, name) is not None
     ]
     own = f"{key}={json.dumps(value)}"
     return load_preset(options.preset, [own, *options.set, *overrides])
@@ -111,16 +110,32 @@ def set_keys(options: argparse.Namespace) -> list[str]:
     return [item.partition("=")[0].strip() for item in options.set]
 
 
-def check_not_set(options: argparse.Namespace, key: str, needed: str) -> None:
-    """Refuses to set, by its own key, what changes nothing without another setting."""
+def refuse_twice(options: argparse.Namespace, keys: Mapping[str, str]) -> None:
+    """Refuses to set, by its own key, what an option gives too.
+
+    Args:
+        options: the command's.
+        keys: what each of these options, by name, sets.
+    """
+    for name, key in keys.items():
+        if getattr(options, name) and key in set_keys(options):
+            raise UserError(f"--set {key}: is what --{name} sets; give one of them")
+
+
+def check_not_set(options: argparse.Namespace, key: str, why: str) -> None:
+    """Refuses to set, by its own key, what changes nothing beside other settings."""
     if key in set_keys(options):
-        raise UserError(f"--set {key}: changes nothing without {needed}")
+        raise UserError(f"--set {key}: changes nothing {why}")
 
 
-def check_weight_decay(options: argparse.Namespace, config) -> None:
-    """Refuses to set a weight decay that the optimizer does not know."""
-    if config.training.optimizer != "adamw":
-        check_not_set(options, "training.weight_decay", "training.optimizer=adamw")
+def check_optimizer(options: argparse.Namespace, config) -> None:
+    """Refuses to set constants that the optimizer does not know."""
+    name = config.training.optimizer
+    if name != "adamw":
+        key = "training.weight_decay"
+        check_not_set(options, key, "without training.optimizer=adamw")
+    if name == "adadelta":
+        check_not_set(options, "training.beta_1", f"with training.optimizer={name}")
 
 
 def add_training(parser: argparse.ArgumentParser, settings: str) -> None:
@@ -150,7 +165,7 @@ def _add_settings(parser: argparse.ArgumentParser, examples: str) -> None:
 def training_configuration(
     options: argparse.Namespace,
     run,
-    names: Sequence[str],
+    keys: Mapping[str, str],
     values: dict[str, Any],
     command: str,
 ):
@@ -159,7 +174,8 @@ def training_configuration(
     Args:
         options: those of `add_training` and the command's own.
         run: the run directory.
-        names: of the options that tell what is trained on, the files' first.
+        keys: what the options that tell what is trained on set, by their names, the
+            files' first.
         values: nested settings that these options stand for.
         command: names the values in error messages.
 
@@ -170,17 +186,19 @@ def training_configuration(
     from qanet.settings import configure
 
     if options.resume:
-        refuse_with_resume(options, names, run)
+        refuse_with_resume(options, keys, run)
         return run.load_config()
     run.check_free()
-    if not getattr(options, names[0]):
-        raise UserError(f"--{names[0]}: give at least one file")
+    refuse_twice(options, keys)
+    files = next(iter(keys))
+    if not getattr(options, files):
+        raise UserError(f"--{files}: give at least one file")
     config = configure(run.settings, values, options.set, command)
-    check_weight_decay(options, config)
+    check_optimizer(options, config)
     return config
 
 
-def refuse_with_resume(options: argparse.Namespace, names: Sequence[str], run) -> None:
+def refuse_with_resume(options: argparse.Namespace, names: Iterable[str], run) -> None:
     """Refuses options that a run which goes on has its own values of, and `--set`."""
     for name in (*names, "set"):
         if getattr(options, name):

@@ -8,6 +8,7 @@ from qanet.backend import load_keras
 from qanet.commands.options import (
     add_training,
     check_directory,
+    check_not_set,
     training_configuration,
 )
 from qanet.console import say
@@ -57,10 +58,12 @@ def _run(options: argparse.Namespace) -> None:
     run = objective.run(options.output)
     check_directory(options.output)
     values = {"objective": options.objective, "data": {"text": options.text}}
-    config = training_configuration(options, run, ["text"], values, "pretrain")
+    config = training_configuration(
+        options, run, {"text": "data.text"}, values, "pretrain"
+    )
     check_readable(config.data.text)
     if not options.resume:
-        objective.check(config)
+        objective.check(options, config)
     keep_blocks()
     load_keras()
     metrics = objective.train(config, run, options.resume)
@@ -78,10 +81,11 @@ class Masked:
         return MLMRun(directory)
 
     @staticmethod
-    def check(config) -> None:
+    def check(options: argparse.Namespace, config) -> None:
         from qanet.models.bert_weights import check_pretrained
 
         if config.model.pretrained:
+            check_not_set(options, "data.pieces", "with model.pretrained")
             check_pretrained(config.model)
 
     @staticmethod
@@ -126,7 +130,7 @@ class Bidirectional:
         return BiLMRun(directory)
 
     @staticmethod
-    def check(config) -> None:
+    def check(options: argparse.Namespace, config) -> None:
         """There is nothing but the texts to be checked."""
 
     @staticmethod

@@ -25,8 +25,9 @@ def add_parser(commands) -> None:
         "serve",
         help="answer questions over HTTP",
         description="Answers questions over HTTP, and on a page to try it. "
-        "Stopped by SIGTERM or Ctrl-C, it finishes what it has accepted. On SIGHUP it "
-        "loads all readers anew, and answers meanwhile.",
+        "Stopped by SIGTERM, Ctrl-C or the end of its terminal, it finishes what it "
+        "has accepted. On SIGHUP, while its terminal is there or where it has none, "
+        "it loads all readers anew, and answers meanwhile.",
         epilog="examples:\n"
         "  python -m qanet serve\n"
         "  python -m qanet serve --model runs/qanet-tiny\n"
@@ -82,8 +83,9 @@ def _run(options: argparse.Namespace) -> None:
         import uvicorn  # noqa: F401
     # Windows has no such signal.
     if hasattr(signal, "SIGHUP"):
-        # There is no reader yet that could be loaded anew.
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        # There is no reader yet that could be loaded anew. `nohup` ignores it before.
+        is_kept = signal.signal(signal.SIGHUP, signal.SIG_IGN) == signal.SIG_IGN
+        is_attended = _has_terminal() and not is_kept
     named = options.model or [_named(str(shipped_reader()))]
     directories = _by_name(named)
     with _listening(options.host, options.port) as bound:
@@ -103,13 +105,30 @@ def _run(options: argparse.Namespace) -> None:
         paths = ", ".join(map(str, directories.values()))
         say(f"loading {paths}; then at {address_of(host, port)}", flush=True)
         if hasattr(signal, "SIGHUP"):
-            signal.signal(signal.SIGHUP, lambda *_: readers.reload_soon())
+
+            def hang_up(*_):
+                # A terminal that is closed sends it too.
+                if is_attended and not _has_terminal():
+                    signal.raise_signal(signal.SIGTERM)
+                else:
+                    readers.reload_soon()
+
+            signal.signal(signal.SIGHUP, hang_up)
         readers.load()
         # uvicorn finishes what it has accepted, and then sends the signal once more.
         # Not before: the first process of a container ignores it where nothing
         # handles it, so a server that still loads would not end.
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         make_server(make_app(readers), log.level).run(sockets=[bound])
+
+
+def _has_terminal() -> bool:
+    """Whether a terminal controls this process."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY))
+    except OSError:
+        return False
+    return True
 
 
 def address_of(host: str, port: int) -> str:

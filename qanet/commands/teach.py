@@ -43,10 +43,10 @@ def _run(options: argparse.Namespace) -> None:
     from qanet.datasets.sources import load_examples
     from qanet.teacher import parts_of
 
+    check_file(options.output)
     # With parts beside it, it was killed before it had removed them.
     if not parts_of(options.output).exists():
         refuse_existing(options.output)
-    check_file(options.output)
     for directory in options.model:
         check_reader(directory)
     # A paraphrase that changed nothing is the same question again.

@@ -11,8 +11,9 @@ from qanet.commands.options import (
     add_configuration,
     check_directory,
     check_not_set,
-    check_weight_decay,
+    check_optimizer,
     configured,
+    refuse_twice,
     refuse_with_resume,
     set_keys,
 )
@@ -25,12 +26,14 @@ from qanet.memory import keep_blocks
 SHOWN_QUESTIONS = 5
 # Settings of a vocabulary that mean nothing to readers of word pieces.
 VOCABULARY_OF_WORDS = (
-    "extra_vectors",
-    "word_width",
-    "word_min_count",
-    "character_min_count",
-    "characters_per_word",
+    "vocabulary.extra_vectors",
+    "vocabulary.word_width",
+    "vocabulary.word_min_count",
+    "vocabulary.character_min_count",
+    "vocabulary.characters_per_word",
 )
+# Of these those that mean nothing where the word vectors are given.
+OF_TRAINED_VECTORS = ("vocabulary.word_width", "vocabulary.word_min_count")
 
 
 def add_parser(commands, prog: str | None = None) -> None:
@@ -152,14 +155,24 @@ def _check_effect(options: argparse.Namespace, config) -> None:
     """Refuses to set what means nothing to this optimizer or kind of reader."""
     from qanet.models.registry import MODELS, contextual_of
 
-    check_weight_decay(options, config)
-    if MODELS[config.model.name].text == "words":
-        check_not_set(options, "vocabulary.pieces", "a reader of word pieces")
+    check_optimizer(options, config)
+    model = config.model
+    if MODELS[model.name].text == "words":
+        ignored = {"vocabulary.pieces": "without a reader of word pieces"}
+        if config.vocabulary.vectors:
+            ignored |= dict.fromkeys(OF_TRAINED_VECTORS, "with --vectors")
+        elif not (config.data.packed or config.training.start_from):
+            ignored["vocabulary.extra_vectors"] = "without --vectors"
+        if not model.character_filters:
+            ignored["model.character_kernel"] = "with model.character_filters=0"
     else:
-        for key in VOCABULARY_OF_WORDS:
-            check_not_set(options, f"vocabulary.{key}", "a reader of words")
-    if not contextual_of(config.model):
-        check_not_set(options, "model.contextual_layers", "model.contextual=DIRECTORY")
+        ignored = dict.fromkeys(VOCABULARY_OF_WORDS, "without a reader of words")
+        if model.pretrained:
+            ignored["vocabulary.pieces"] = "with model.pretrained, which has its own"
+    if not contextual_of(model):
+        ignored["model.contextual_layers"] = "without model.contextual=DIRECTORY"
+    for key, why in ignored.items():
+        check_not_set(options, key, why)
 
 
 def _check_packed(options: argparse.Namespace) -> None:
@@ -168,8 +181,7 @@ def _check_packed(options: argparse.Namespace) -> None:
         raise UserError(
             "--packed takes the place of --train, --dev and --vectors; give it alone"
         )
-    if options.packed and "data.packed" in set_keys(options):
-        raise UserError("--set data.packed: is what --packed sets; give one of them")
+    refuse_twice(options, {"packed": "data.packed"})
     brought = ("vocabulary", "data.train", "data.dev", "data.augmented")
     # Of vectors that are trained, which the file does not hold.
     free = "vocabulary.word_width"

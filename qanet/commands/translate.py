@@ -10,6 +10,7 @@ from qanet.backend import load_keras
 from qanet.commands.options import (
     add_training,
     check_directory,
+    check_not_set,
     positive,
     training_configuration,
 )
@@ -100,8 +101,15 @@ def _train(options: argparse.Namespace) -> None:
     check_directory(options.output)
     values = {"data": options.data, "reverse": options.reverse}
     config = training_configuration(
-        options, run, ["data", "reverse"], values, "translate train"
+        options,
+        run,
+        {"data": "data", "reverse": "reverse"},
+        values,
+        "translate train",
     )
+    if config.model.name == "recurrent":
+        for key in ("model.heads", "model.feed_forward"):
+            check_not_set(options, key, "with model.name=recurrent")
     check_readable(config.data)
     keep_blocks()
     load_keras()

@@ -85,11 +85,14 @@ def _download(source: str, split: str) -> SquadFile:
     with _downloading(f"{source}: {SQUAD_URL}{name} could not be downloaded"):
         import keras
 
+        cache = cache_directory()
+        # Where it is missing, Keras takes a directory below /tmp.
+        cache.mkdir(parents=True, exist_ok=True)
         path = keras.utils.get_file(
             name,
             f"{SQUAD_URL}{name}",
             file_hash=checksum,
-            cache_dir=cache_directory(),
+            cache_dir=cache,
             cache_subdir="squad",
         )
     # In the order in which tensorflow-datasets gives it below.

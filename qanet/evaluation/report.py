@@ -86,10 +86,15 @@ class Report:
     all: Scores
     groups: dict[str, dict[str, Scores]]
 
-    def save(self, directory: Path) -> None:
-        """Writes `report.json`: `all`, and under each kind its groups."""
+    def save(self, directory: Path, source: Mapping[str, str]) -> None:
+        """Writes `report.json`: the source, `all`, and under each kind its groups.
+
+        Args:
+            directory: where to.
+            source: names what was scored.
+        """
         report = asdict(self)
-        content = {"all": report["all"], **report["groups"]}
+        content = {**source, "all": report["all"], **report["groups"]}
         write_text(directory / REPORT, json.dumps(content, indent=1) + "\n")
 
 

@@ -35,7 +35,11 @@ class TextEncoder(Protocol):
         """How many tokens a text has; some number above `most` where there are more."""
 
     def table(self, tokens: Sequence[str]) -> dict[str, np.ndarray]:
-        """Columns of int32 `(tokens, ...)`; the first token is padding, all 0."""
+        """Columns `(tokens, ...)` of which the first row is padding's.
+
+        They are numbers, int32, of which padding's are 0; or float32 vectors, where a
+        network has made them.
+        """
 
 
 class StoredEncoder(TextEncoder, Protocol):

@@ -28,6 +28,8 @@ RESERVED = ["", "<unknown>"]
 
 # Of a word; as the settings have it.
 MOST_CHARACTERS = 10_000
+# Of a word that is composed: the time grows as the square of its accents in a row.
+COMPOSED_CHARACTERS = 100
 
 WORDS_FILE = "vocabulary.json"
 VECTORS_FILE = "vectors.npy"
@@ -246,12 +248,15 @@ def plain(word: str) -> str:
     """What a word is looked up and spelled by: composed, and without soft hyphens.
 
     Some systems write é as e and an accent (Unicode's NFD), and web pages say where a
-    word may be divided.
+    word may be divided. Words of more than `COMPOSED_CHARACTERS` are not composed.
     """
     if word.isascii():
         return word
+    simple = word.replace(SOFT_HYPHEN, "")
+    if len(simple) <= COMPOSED_CHARACTERS:
+        simple = unicodedata.normalize("NFC", simple)
     # One that stands alone is a word for itself.
-    return unicodedata.normalize("NFC", word.replace(SOFT_HYPHEN, "")) or word
+    return simple or word
 
 
 def _numbers(entries: list[str]) -> dict[str, int]:

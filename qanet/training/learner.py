@@ -138,5 +138,5 @@ class Learner:
 
 
 def _is_matrix(variable: keras.Variable) -> bool:
-    """Whether a weight is no bias and no scale; some biases have a row a direction."""
-    return len(variable.shape) > 1 and variable.name != "bias"
+    """Whether a weight is no bias, no scale and no vector; some have a row of each."""
+    return len(variable.shape) > 1 and variable.name not in ("bias", "sentinels")

@@ -16,7 +16,7 @@ from qanet.datasets.plans import PlannedBatch
 from qanet.errors import UserError, first_line
 from qanet.models.half_precision import around_products, is_half_on_processor
 from qanet.models.prediction import prediction
-from qanet.training.cluster import is_first_worker
+from qanet.training.cluster import EXAMPLE, is_first_worker
 from qanet.training.errors import out_of_memory
 from qanet.training.learner import Learner
 from qanet.training.shares import divisible
@@ -201,7 +201,7 @@ def distribute(strategy: str) -> TensorFlowDistribution:
     """The devices that a `distribution.strategy` stands for.
 
     Raises:
-        UserError: there is no TPU.
+        UserError: there is no TPU, or no worker at the address in `TF_CONFIG`.
     """
     if strategy == "none":
         return TensorFlowDistribution(tf.distribute.get_strategy())
@@ -213,9 +213,16 @@ def distribute(strategy: str) -> TensorFlowDistribution:
         return TensorFlowDistribution(_mirrored(*_split_processor(own_cores())))
     if strategy == "multi_worker":
         is_chief = is_first_worker()
-        return TensorFlowDistribution(
-            tf.distribute.MultiWorkerMirroredStrategy(), is_chief=is_chief
-        )
+        try:
+            workers = tf.distribute.MultiWorkerMirroredStrategy()
+        except (ValueError, RuntimeError, tf.errors.OpError) as error:
+            raise UserError(
+                f"distribution.strategy=multi_worker: TF_CONFIG "
+                f"{os.environ.get('TF_CONFIG')}: this worker cannot be started "
+                f"({first_line(error)}); set the addresses of all workers with free "
+                f"ports, as in {EXAMPLE}"
+            ) from None
+        return TensorFlowDistribution(workers, is_chief=is_chief)
     name = os.environ.get("TPU_NAME", "local")
     try:
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(name)

@@ -325,10 +325,14 @@ def test_an_interrupted_command_goes_on(
     with pytest.raises(SystemExit):
         many("--input", questions, "--output", output)
     assert not output.exists()
+    # A packed file is not taken for bad rows.
+    with pytest.raises(SystemExit):
+        many("--input", f"{questions}.gz", "--output", tmp_path / "other")
+    assert "unpack it with gunzip" in capsys.readouterr().err
     # With other settings it is not gone on with.
     with pytest.raises(SystemExit):
         many("--input", questions, "--output", output, "--top-k", 2)
-    assert "has answers of another reader" in capsys.readouterr().err
+    assert "with another --top-k; give those again" in capsys.readouterr().err
     # Cut off in the middle of a line.
     part.write_bytes(part.read_bytes()[:-5])
     many("--input", questions, "--output", output)

@@ -360,6 +360,39 @@ def test_files_of_others_are_kept(refused, loaded, tiny_files, tmp_path, name):
     assert (tmp_path / name).read_text() == "mine"
 
 
+def test_files_of_others_are_kept_where_results_go_by_default(
+    refused, loaded, tiny_files, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "evaluation" / "dev" / "predictions.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("mine")
+    line = refused(cli.evaluate, "--data", tiny_files.dev)
+    assert "predictions.json: would be replaced" in line
+    assert path.read_text() == "mine"
+
+
+def test_reports_of_other_predictions_are_kept(refused, tiny_files, tmp_path, capsys):
+    output = tmp_path / "out"
+    ids = [example.id for example in read_squad(tiny_files.dev).examples]
+    one, other = (
+        write_predictions(tmp_path / f"{name}.json", {ids[0]: name})
+        for name in ("one", "other")
+    )
+    data = tmp_path / "data.json"
+    shutil.copy(tiny_files.dev, data)
+    given = ["--report", "--output", str(output), "--predictions"]
+    for _ in range(2):
+        cli.evaluate([*given, str(one), "--data", str(tiny_files.dev)])
+    before = (output / "report.json").read_bytes()
+    capsys.readouterr()
+    line = refused(cli.evaluate, *given, other, "--data", tiny_files.dev)
+    assert f"report.json: holds the results of {one}; give another" in line
+    line = refused(cli.evaluate, *given, one, "--data", data)
+    assert f"report.json: holds the results of {tiny_files.dev}; give another" in line
+    assert (output / "report.json").read_bytes() == before
+
+
 def test_evaluation_with_damaged_weights(refused, trained, tiny_files, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(trained.directory, run)

@@ -145,6 +145,12 @@ def test_all_positions_are_trained_or_were(trained, tmp_path, capsys):
         (["--resume", "--text", "a"], "does not go with --resume"),
         (["--resume", "--set", "a=1"], "does not go with --resume"),
         (["--text", "missing.txt"], "missing.txt: cannot be read"),
+        (["--text", "a", "--set", "data.text=[b]"], "--set data.text: is what --text"),
+        (
+            f"--text={__file__} --set=data.pieces=200 --set=model.width=8 "
+            f"--set=model.pretrained={PUBLIC}".split(),
+            "data.pieces: changes nothing with model.pretrained",
+        ),
         (
             ["--text", __file__, "--set", f"model.pretrained={PUBLIC}"],
             "give --set model.width=8 --set model.blocks=2",

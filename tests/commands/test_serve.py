@@ -237,6 +237,39 @@ def test_a_server_that_still_loads_ends_when_told(monkeypatch, capsys):
     assert capsys.readouterr().err.endswith("stopped\n")
 
 
+@pytest.mark.skipif(os.name != "posix", reason="there are no such signals")
+@pytest.mark.parametrize(
+    ("before", "terminals", "ends"),
+    [
+        (signal.SIG_DFL, [True, False], True),
+        (signal.SIG_DFL, [True, True], False),
+        (signal.SIG_DFL, [False, False], False),
+        (signal.SIG_IGN, [True, False], False),  # nohup
+    ],
+)
+def test_a_server_ends_with_its_terminal(monkeypatch, before, terminals, ends):
+    told = []
+
+    def load(readers):
+        signal.raise_signal(signal.SIGHUP)
+        raise UserError("loaded")
+
+    monkeypatch.setattr("qanet.serving.readers.Readers.load", load)
+    monkeypatch.setattr(
+        "qanet.serving.readers.Readers.reload_soon", lambda readers: told.append(1)
+    )
+    seen = iter(terminals)
+    monkeypatch.setattr(serve, "_has_terminal", lambda: next(seen))
+    former = signal.signal(signal.SIGHUP, before)
+    try:
+        with pytest.raises(SystemExit) as exit:
+            cli.main(["serve", "--port", "0"])
+    finally:
+        signal.signal(signal.SIGHUP, former)
+    assert exit.value.code == (128 + signal.SIGTERM if ends else 2)
+    assert bool(told) != ends
+
+
 def test_serve_without_its_libraries(refused, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     line = refused(cli.main, "serve", "--model", tmp_path)

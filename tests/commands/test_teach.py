@@ -127,6 +127,8 @@ def test_mistakes_are_told_before_anything_is_read(
     assert "not a run directory" in refused(*teach, trained.directory, tmp_path, *train)
     absent = ["--train", tmp_path / "absent.json"]
     assert "absent.json: cannot be read" in refused(*teach, trained.directory, *absent)
+    teach_none = (cli.main, "teach", "--output", "", "--model", trained.directory)
+    assert "--output .: is a directory" in refused(*teach_none, *train)
     output.write_text("precious")
     assert "is there already" in refused(*teach, trained.directory, *train)
     assert output.read_text() == "precious"

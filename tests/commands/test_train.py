@@ -51,6 +51,7 @@ def test_a_packed_data_set_goes_alone(refused, tmp_path, option):
         ("training.weight_decay=0.3", "nothing without training.optimizer=adamw"),
         ("model.contextual_layers=2", "nothing without model.contextual=DIRECTORY"),
         ("vocabulary.pieces=500", "nothing without a reader of word pieces"),
+        ("vocabulary.extra_vectors=5", "nothing without --vectors"),
     ],
 )
 def test_impossible_setting(refused, tmp_path, override, named):
@@ -62,6 +63,45 @@ def test_impossible_setting(refused, tmp_path, override, named):
 def test_two_packed_data_sets(refused, tmp_path):
     given = ["--packed", "a", "--set", "data.packed=b", "--output", tmp_path / "run"]
     assert "give one of them" in refused(cli.train, *given)
+
+
+@pytest.mark.parametrize(
+    ("option", "key"),
+    [
+        ("--train", "data.train"),
+        ("--dev", "data.dev"),
+        ("--vectors", "vocabulary.vectors"),
+    ],
+)
+def test_an_option_and_its_setting(refused, tmp_path, option, key):
+    given = [option, "a", "--set", f"{key}=b", "--output", tmp_path / "run"]
+    line = refused(cli.train, *given)
+    assert f"--set {key}: is what {option} sets; give one of them" in line
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            "--vectors a --set vocabulary.word_width=8",
+            "vocabulary.word_width: changes nothing with --vectors",
+        ),
+        (
+            "--set training.optimizer=adadelta --set training.beta_1=0.5",
+            "training.beta_1: changes nothing with training.optimizer=adadelta",
+        ),
+        (
+            "--preset qanet-paper --set model.character_kernel=3",
+            "model.character_kernel: changes nothing with model.character_filters=0",
+        ),
+        (
+            "--preset bert --set model.pretrained=a --set vocabulary.pieces=500",
+            "vocabulary.pieces: changes nothing with model.pretrained",
+        ),
+    ],
+)
+def test_a_setting_without_effect(refused, tmp_path, given, message):
+    assert message in refused(cli.train, *given.split(), "--output", tmp_path / "run")
 
 
 @pytest.mark.parametrize("key", ["characters_per_word", "extra_vectors"])
@@ -171,9 +211,9 @@ def test_a_file_without_a_name(refused, tmp_path, option):
 
 
 @pytest.mark.parametrize("option", ["--train", "--dev", "--vectors"])
-def test_missing_file_to_train_with(refused, tiny_arguments, tmp_path, option):
+def test_missing_file_to_train_with(refused, tmp_path, option):
     missing, run = tmp_path / "missing.json", tmp_path / "run"
-    line = refused(cli.train, *tiny_arguments, option, missing, "--output", run)
+    line = refused(cli.train, option, missing, "--output", run)
     assert str(missing) in line
     # So the mended command can be given as it stands.
     assert not (run / "config.json").exists()

@@ -126,6 +126,15 @@ def test_train_and_resume(trained, tmp_path, capsys):
             ["--data", "a", "--set", "training.weight_decay=0.1"],
             "nothing without training.optimizer=adamw",
         ),
+        (
+            ["--data", "a", "--set", "model.name=recurrent", "--set", "model.heads=2"],
+            "model.heads: changes nothing with model.name=recurrent",
+        ),
+        (["--data", "a", "--set", "data=[b]"], "--set data: is what --data sets"),
+        (
+            ["--data", "a", "--reverse", "--set", "reverse=false"],
+            "--set reverse: is what --reverse sets",
+        ),
         (["--resume"], "not the directory of a translation model"),
         (["--resume", "--data", "a"], "does not go with --resume"),
         (["--data", "missing.tsv"], "missing.tsv: cannot be read"),

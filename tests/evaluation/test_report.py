@@ -217,10 +217,11 @@ def test_names_of_all_groups_fit_into_the_table():
 
 
 def test_saved_report(tmp_path):
-    REPORT.save(tmp_path / "new")
+    REPORT.save(tmp_path / "new", {"data": "dev.json"})
 
     content = json.loads((tmp_path / "new" / "report.json").read_text("utf-8"))
-    assert list(content) == ["all", "question_word", "answer_tokens"]
+    assert list(content) == ["data", "all", "question_word", "answer_tokens"]
+    assert content["data"] == "dev.json"
     assert content["all"] == {"questions": 12345, "exact_match": 100.0, "f1": 100.0}
     assert list(content["question_word"]) == ["how many/much", "other"]
     assert content["question_word"]["other"]["f1"] == 1 / 3

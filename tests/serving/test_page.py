@@ -252,6 +252,7 @@ def test_answers_do_not_wait_for_reasons(page):
     assert marked(page) == ["c"]
     word = page.find_element(By.CSS_SELECTOR, "#words mark span")
     assert "70.0 %" in word.get_attribute("title")
+    assert by_id(page, "chosen").text == "The marked answer: start 70.0 %, end 40.0 %."
     assert by_id(page, "attention").is_displayed()
 
 

@@ -14,12 +14,14 @@ from qanet.errors import UserError
 from qanet.text.config import VocabularyConfig
 from qanet.text.vectors import WordVectors
 from qanet.text.vocabulary import (
+    COMPOSED_CHARACTERS,
     CONTEXTUAL_DIRECTORY,
     RESERVED,
     UNKNOWN,
     VECTORS_FILE,
     WORDS_FILE,
     Vocabulary,
+    plain,
 )
 
 # Lone surrogates too. The tokenizer cannot give "<unknown>": its "<" stands alone.
@@ -126,6 +128,13 @@ def test_characters_in_parts_and_soft_hyphens_make_no_other_word():
     assert other.row("Zoe\u0308") == 2
     assert other.row("Zoë") == 3
     assert other.row("NOE\u0308L") == 4
+
+
+def test_a_word_with_very_many_accents_stays_as_it_is():
+    # To compose it would take a time that grows as the square of their number.
+    accents = "e" + "\u0301" * COMPOSED_CHARACTERS
+    assert plain(accents) == accents
+    assert plain(accents[:-1]) == "é" + accents[2:-1]
 
 
 def test_spell(learned):

@@ -226,6 +226,23 @@ def test_no_tpu(config, monkeypatch):
 
 
 @pytest.mark.skipif(ON_JAX, reason="is for TensorFlow")
+def test_a_worker_that_cannot_be_started(config, monkeypatch):
+    import tensorflow as tf
+
+    def start():
+        raise tf.errors.UnknownError(None, None, "Could not start gRPC server\nmore")
+
+    monkeypatch.setattr(tf.distribute, "MultiWorkerMirroredStrategy", start)
+    cluster = '{"cluster": {"worker": ["a"]}, "task": {"type": "worker", "index": 0}}'
+    monkeypatch.setenv("TF_CONFIG", cluster)
+    config = changed(config, "distribution", strategy="multi_worker")
+    with pytest.raises(UserError) as error:
+        make_distribution(config.distribution)
+    assert f"TF_CONFIG {cluster}: " in str(error.value)
+    assert "(Could not start gRPC server)" in str(error.value)
+
+
+@pytest.mark.skipif(ON_JAX, reason="is for TensorFlow")
 def test_a_round_of_one_batch_size_may_come_before_one_of_several():
     learner = small_learner()
     train = make_distribution(DistributionConfig()).training(learner)

@@ -119,12 +119,13 @@ def test_penalty_is_of_matrices_alone():
     assert float(learner.penalty(values)) == pytest.approx(2.75)
 
 
-def test_a_bias_with_a_row_for_each_direction_is_no_matrix():
-    """As that of ELMo's LSTMs."""
+@pytest.mark.parametrize("name", ["bias", "sentinels"])
+def test_vectors_that_are_stored_together_are_no_matrix(name):
+    """As the biases of ELMo's LSTMs, a row for each direction, and DCN's sentinels."""
 
     class Shifted(keras.layers.Layer):
         def build(self, input_shape):
-            self.bias = self.add_weight(name="bias", shape=(2, 3))
+            self.bias = self.add_weight(name=name, shape=(2, 3))
 
         def call(self, x):
             return x + ops.sum(self.bias, axis=0)

@@ -124,6 +124,16 @@ function showWords(passage, answer, why) {
   );
 }
 
+// What the bars say of the chosen answer, for whoever cannot see them or point at a word.
+function showProbabilities(answer, why) {
+  const first = why.passage_tokens.findIndex(([start]) => start === answer.start);
+  const last = why.passage_tokens.findLastIndex(([, end]) => end === answer.end);
+  const found = answer.text && first >= 0 && last >= 0;
+  find("chosen").textContent = found
+    ? `The marked answer: start ${percent(why.start[first])}, end ${percent(why.end[last])}.`
+    : "";
+}
+
 // Within its box: the page stays where it is.
 function scrollToAnswer() {
   const box = find("words");
@@ -177,7 +187,9 @@ function show(asked, answers) {
   let why = null;
   function draw() {
     showWords(passage, chosen, why);
-    if (why) showAttention(passage, question, chosen, why);
+    if (!why) return;
+    showProbabilities(chosen, why);
+    showAttention(passage, question, chosen, why);
   }
   function explain(note, explanation = null) {
     why = explanation;
@@ -250,7 +262,14 @@ find("form").addEventListener("submit", (event) => {
   event.preventDefault();
   ask();
 });
-find("form").addEventListener("invalid", clear, true);
+find("form").addEventListener(
+  "invalid",
+  () => {
+    clear();
+    say("");
+  },
+  true,
+);
 find("passage").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) find("ask").click();
 });
