@@ -358,6 +358,8 @@ def test_what_cannot_be_asked_is_not_sent(page, name, value):
     assert page.execute_script("return Object.keys(window.letGo)") == []
     assert by_id(page, "ask").is_enabled()
     assert not by_id(page, "result").is_displayed()
+    # Nor that there were answers.
+    assert by_id(page, "status").text == ""
 
 
 def test_nothing_more_is_asked_while_the_reader_reads(page):
