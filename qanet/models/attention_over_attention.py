@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ClozeConfig(RecurrentReaderConfig):
-    """The paper's model, which answers with one word of the context.
+    """The model of Cui et al. (2017), which answers with one word of the context.
 
     The paper's GRUs are LSTMs here. Its answers are sums over all places of a word,
     told at the first, where training moves them to (`qanet.datasets.first_places`);
