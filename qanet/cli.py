@@ -171,12 +171,16 @@ def _line(error: UserError | OSError) -> str:
     """What is told of a mistake, on one line also where a file's name has several.
 
     Raises:
-        OSError: it is of no file.
+        OSError: it is of no file, and the working directory is there.
     """
     if isinstance(error, UserError):
         return " ".join(str(error).splitlines())
     # Such as of a name that is too long, or of a directory that may not be seen.
     if error.filename is None:
+        try:
+            os.getcwd()
+        except FileNotFoundError:
+            return "the working directory was removed; change to another"
         raise error
     name = " ".join(str(error.filename).splitlines())
     return f"{name}: cannot be used: {error.strerror}; give another place"

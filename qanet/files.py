@@ -110,8 +110,10 @@ def cache_directory() -> Path:
 
 
 def check_readable(files: Iterable[str | Path]) -> None:
-    """Refuses files that cannot be opened, before the work with them begins."""
+    """Refuses what cannot be opened, or read again, before the work with it begins."""
     for file in files:
+        if Path(file).is_fifo():
+            raise UserError(f"{file}: is a pipe, which is read once; give a file")
         with reading(file), open(file, "rb"):
             pass
 

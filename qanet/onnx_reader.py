@@ -157,6 +157,12 @@ class _Network:
     def __init__(self, path: Path, threads: int):
         with needing(f"{path}: reading it needs ONNX Runtime", "onnxruntime"):
             import onnxruntime
+        try:
+            name = str(path).encode("utf-8").decode("utf-8")
+        except UnicodeEncodeError:
+            raise UserError(
+                f"{str(path)!a}: ONNX Runtime opens only names in UTF-8; rename it"
+            ) from None
         settings = onnxruntime.SessionOptions()
         # By itself it takes all cores of the machine, and no notice of a share of them.
         own = own_cores()
@@ -166,7 +172,7 @@ class _Network:
         settings.enable_mem_pattern = False
         try:
             self.session = onnxruntime.InferenceSession(
-                str(path), settings, providers=["CPUExecutionProvider"]
+                name, settings, providers=["CPUExecutionProvider"]
             )
         # Its errors have no class in common.
         except Exception as error:

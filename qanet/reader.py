@@ -213,7 +213,9 @@ class Reader:
                 examples.append(Example(str(i), question, passage, ()))
             ends.append(len(examples))
         features = build_features(examples, self.vocabulary.tokens)
-        limit = max_answer_tokens or self.config.data.answer_limit
+        limit = max_answer_tokens
+        if limit is None:
+            limit = self.config.data.answer_limit
         spans = [
             self._spans(logits, limit, top_k)
             for logits in self.logits(examples, features, progress=progress)

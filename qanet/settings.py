@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_origin
+from typing import Annotated, Any, ClassVar, TypeVar, get_origin
 
 import yaml
 from pydantic import (
@@ -74,6 +74,9 @@ def check_plan(steps: int, batch_size: int, unit: str) -> None:
 
 class Section(BaseModel):
     """Settings that belong together; unknown keys are refused."""
+
+    # Where the keys are listed.
+    document: ClassVar[str] = "docs/configuration.md"
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, allow_inf_nan=False, validate_default=True
@@ -236,15 +239,15 @@ def _validate(kind: type[Kind], values: Any, where: str) -> Kind:
         return kind.model_validate(values)
     except ValidationError as error:
         # A key may have a line break in it.
-        problem = " ".join(_first_problem(error).splitlines())
+        problem = " ".join(_first_problem(error, kind.document).splitlines())
         raise UserError(f"{where}: {problem}") from None
 
 
-def _first_problem(error: ValidationError) -> str:
+def _first_problem(error: ValidationError, document: str) -> str:
     problem = error.errors(include_url=False)[0]
     key = ".".join(str(part) for part in problem["loc"]) or "the configuration"
     if problem["type"] == "extra_forbidden":
-        return f"unknown key {key}; see the list of keys in docs/configuration.md"
+        return f"unknown key {key}; see the list of keys in {document}"
     if problem["type"] == "missing":
         return f"{key} is missing; add it"
     message = problem["msg"].removeprefix("Value error, ")

@@ -48,6 +48,25 @@ def test_help_waits_for_nothing_heavy(door, command):
     assert process.stderr == ""
 
 
+def test_help_is_ascii(capsys):
+    # Where the terminal's encoding is, the parser could print nothing else.
+    commands = ["train", "evaluate", "answer", "serve", "export", "pack", "augment"]
+    commands += ["filter", "cloze", "teach", "translate", "pretrain", "settings"]
+    for command in commands:
+        with pytest.raises(SystemExit):
+            cli.main([command, "--help"])
+        assert capsys.readouterr().out.isascii()
+
+
+def test_a_working_directory_that_was_removed(refused, tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    line = refused(cli.main, "cloze", "--input", "sample", "--output", "cloze.json")
+    assert line == "error: the working directory was removed; change to another"
+
+
 @pytest.mark.parametrize(
     ("command", "arguments"),
     [

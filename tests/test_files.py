@@ -16,6 +16,7 @@ from qanet.errors import UserError
 from qanet.files import (
     DamagedFile,
     cache_directory,
+    check_readable,
     decoded_lines,
     digest_of,
     locked,
@@ -313,6 +314,13 @@ def test_where_there_are_no_locks_nothing_is_held(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "fcntl", None)  # Windows
     with locked(tmp_path), locked(tmp_path):
         pass
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no such pipes")
+def test_a_pipe_is_refused_before_somebody_waits_for_it(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UserError, match="pipe: is a pipe, which is read once"):
+        check_readable([tmp_path / "pipe"])
 
 
 def test_the_digest_tells_where_a_file_ends(tmp_path):

@@ -62,6 +62,13 @@ def test_only_an_export_is_one(export, trained):
     assert not is_export(export / "absent")
 
 
+def test_a_name_that_onnx_runtime_does_not_open(export, tmp_path):
+    copy = tmp_path / "a\udcff"
+    shutil.copytree(export, copy)
+    with pytest.raises(UserError, match="opens only names in UTF-8; rename it"):
+        Reader.load(copy)
+
+
 def test_neither_keras_nor_tensorflow_is_needed(
     export, doubting_reader, door, tiny_files, context_file, tmp_path
 ):

@@ -32,6 +32,9 @@ def read_cnn(directory: str | os.PathLike[str]) -> list[Cloze]:
         raise UserError(f"{directory}: holds no .question files of CNN/Daily Mail")
     questions = []
     for path in paths:
+        # It becomes the id.
+        if not path.stem.isprintable():
+            raise UserError(f"{str(path)!a}: has a name that is no text; rename it")
         with reading(path):
             parts = path.read_text(encoding="utf-8").strip().split("\n\n")
         if len(parts) < 4 or CNN_GAP not in parts[2]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 
-from qanet.augmentation.answers import MATCHERS, find_exact
+from qanet.augmentation.answers import MATCHERS, Match, find_exact
 from qanet.datasets.squad import Example, Span
 from qanet.text.sentences import sentence_spans
 
@@ -232,13 +232,17 @@ def _problem(old: str, new: str | None) -> str | None:
 
 
 def _numbers(text: str) -> Counter[str]:
-    """The numbers in a text, without the points and commas within them."""
+    """The numbers in a text: without what divides thousands, decimals after a point."""
     found = re.findall(r"\d+(?:[.,]\d+)*", text)
-    return Counter(re.sub("[.,]", "", number) for number in found)
+    whole = (re.sub(r"[.,](?=\d{3}(?!\d))", "", number) for number in found)
+    return Counter(number.replace(",", ".") for number in whole)
 
 
 def _scripts(text: str) -> set[str]:
-    return {_script(character) for character in set(text) if character.isalpha()}
+    # Without compatibility forms, such as the micro sign, which is a Greek letter.
+    letters = filter(str.isalpha, set(unicodedata.normalize("NFKC", text)))
+    # A letter that modifies others is of no script.
+    return {_script(c) for c in letters if unicodedata.category(c) != "Lm"}
 
 
 @cache
@@ -270,7 +274,10 @@ def _move(
     before, after = passage.context[old_start:old_end], context[new_start:new_end]
     old = Span(answer.text, answer.start - old_start)
     position = old.start / len(before)
-    match = find_exact(answer.text, after, position)
+    if before == after:
+        match = Match(old.start, old.start + len(old.text), 1.0)
+    else:
+        match = find_exact(answer.text, after, position)
     exact = match is not None
     if match is None:
         match = MATCHERS[settings.matching](answer.text, after, position)

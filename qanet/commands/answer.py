@@ -54,9 +54,9 @@ def add_parser(commands) -> None:
     parser.add_argument(
         "--input",
         metavar="FILE.jsonl",
-        help='many questions in the place of one: a line each, {"question": "…", '
-        '"context": "…"}, where the context may be a list of passages and there may be '
-        'an "id", at most 8 MiB a line; - reads standard input',
+        help='many questions in the place of one: a line each, {"question": "...", '
+        '"context": "..."}, where the context may be a list of passages and there may '
+        'be an "id", at most 8 MiB a line; - reads standard input',
     )
     parser.add_argument(
         "--output",
@@ -270,6 +270,10 @@ def _check_texts(options: argparse.Namespace, context: str) -> None:
     from qanet.models.limits import ReadingLimits
     from qanet.text.tokenizer import count_tokens
 
+    try:
+        options.question.encode("utf-8")
+    except UnicodeEncodeError:
+        raise UserError("--question: is not UTF-8; give it in UTF-8") from None
     length = count_tokens(options.question)
     for option, is_blank in (
         (f"--context-file {options.context_file}", not context.strip()),

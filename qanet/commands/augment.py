@@ -5,7 +5,7 @@ import contextlib
 from functools import partial
 from pathlib import Path
 
-from qanet.commands.options import check_file, positive
+from qanet.commands.options import check_file, path_of, positive
 from qanet.console import say
 from qanet.errors import UserError
 
@@ -32,7 +32,7 @@ def add_parser(commands) -> None:
     )
     parser.add_argument(
         "--output",
-        type=Path,
+        type=path_of,
         required=True,
         metavar="FILE.json",
         help="the file to write; FILE.report.md beside it gets counts and samples",
@@ -81,7 +81,7 @@ def add_parser(commands) -> None:
     )
     parser.add_argument(
         "--cache",
-        type=Path,
+        type=path_of,
         metavar="FILE",
         help="where translations are kept (default: FILE.translations.sqlite beside "
         "the output)",

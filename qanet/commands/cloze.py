@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from qanet.commands.options import check_file
+from qanet.commands.options import check_file, path_of
 from qanet.console import say
 from qanet.errors import UserError
 
@@ -32,20 +32,19 @@ def add_parser(commands) -> None:
         "Test",
     )
     parser.add_argument(
-        "--output", type=Path, required=True, metavar="FILE.json", help="the file"
+        "--output", type=path_of, required=True, metavar="FILE.json", help="the file"
     )
     parser.add_argument(
         "--split",
         choices=("train", "dev"),
-        default="train",
-        help="which part of a data set that is given by name (default: %(default)s)",
+        help="which part of a data set that is given by name (default: train)",
     )
     parser.add_argument(
         "--seed",
         type=int,
-        default=42,
         metavar="N",
-        help="fixes which word is left out where several could be",
+        help="fixes which word of a SQuAD file's sentences is left out where several "
+        "could be (default: 42)",
     )
     parser.set_defaults(command=_run)
 
@@ -57,16 +56,20 @@ def _run(options: argparse.Namespace) -> None:
     from qanet.datasets.squad import write_squad
 
     check_file(options.output, others=[options.input])
-    if options.seed < 0:
+    if (options.seed or 0) < 0:
         raise UserError(f"--seed {options.seed}: must not be below 0")
-    source = Path(options.input)
-    if source.is_dir() and not is_name(options.input):
-        questions = read_cnn(source)
-    elif source.suffix == ".txt":
-        questions = read_books(source)
+    source, named = Path(options.input), is_name(options.input)
+    if options.split and not named:
+        raise UserError("--split: changes nothing with files of your own; leave it out")
+    is_cnn = source.is_dir() and not named
+    if is_cnn or source.suffix == ".txt":
+        if options.seed is not None:
+            raise UserError("--seed: these questions have their gaps; leave it out")
+        questions = read_cnn(source) if is_cnn else read_books(source)
     else:
-        file = load_examples(options.input, options.split)
-        questions = make_cloze(file.examples, options.seed)
+        file = load_examples(options.input, options.split or "train")
+        seed = 42 if options.seed is None else options.seed
+        questions = make_cloze(file.examples, seed)
     write_squad(options.output, (question.example for question in questions))
     say(
         f"{options.output}: {len(questions):,} questions; the commonest candidate in "

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from qanet.commands.options import check_directory, check_reader, load_backend
+from qanet.commands.options import check_directory, check_reader, load_backend, path_of
 from qanet.console import log, say
 from qanet.errors import UserError
 from qanet.evaluation.file_names import (
@@ -35,7 +35,7 @@ def add_parser(commands, prog: str | None = None) -> None:
     source = parser.add_mutually_exclusive_group()
     source.add_argument(
         "--model",
-        type=Path,
+        type=path_of,
         nargs="+",
         metavar="RUN_DIR",
         help="directory of a training, or an ONNX export; the probabilities of "
@@ -43,7 +43,7 @@ def add_parser(commands, prog: str | None = None) -> None:
     )
     source.add_argument(
         "--predictions",
-        type=Path,
+        type=path_of,
         metavar="FILE",
         help="JSON object from question id to answer text; needs no model",
     )
@@ -56,7 +56,7 @@ def add_parser(commands, prog: str | None = None) -> None:
     )
     parser.add_argument(
         "--output",
-        type=Path,
+        type=path_of,
         metavar="DIR",
         help="directory for predictions.json, nbest.json, metrics.json and, for "
         'readers with "no answer", na_prob.json. Default: evaluation/DATA in the run '

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from qanet.backend import load_keras
-from qanet.commands.options import check_directory, check_reader
+from qanet.commands.options import check_directory, check_reader, path_of
 from qanet.console import is_verbose, say
 from qanet.errors import UserError, first_line, refuse_existing
 
@@ -36,7 +36,7 @@ def add_parser(commands) -> None:
     )
     parser.add_argument(
         "--model",
-        type=Path,
+        type=path_of,
         required=True,
         metavar="RUN_DIR",
         help="directory of a training",
@@ -48,7 +48,7 @@ def add_parser(commands) -> None:
         help="what is written, see above (default: %(default)s)",
     )
     parser.add_argument(
-        "--output", type=Path, required=True, metavar="DIR", help="directory to make"
+        "--output", type=path_of, required=True, metavar="DIR", help="directory to make"
     )
     parser.add_argument(
         "--word-bits",
@@ -60,7 +60,7 @@ def add_parser(commands) -> None:
     )
     parser.add_argument(
         "--card",
-        type=Path,
+        type=path_of,
         metavar="FILE.yaml",
         help="what the model card is to state that the run does not know, such as the "
         "licence and the hardware; docs/export.md lists it",

@@ -1,9 +1,14 @@
 """`python -m qanet filter`: keeps the questions whose answers a reader finds."""
 
 import argparse
-from pathlib import Path
 
-from qanet.commands.options import add_readers, check_file, check_reader, load_backend
+from qanet.commands.options import (
+    add_readers,
+    check_file,
+    check_reader,
+    load_backend,
+    path_of,
+)
 from qanet.console import say
 from qanet.errors import UserError
 
@@ -25,7 +30,7 @@ def add_parser(commands) -> None:
         "--input", required=True, metavar="FILE", help="SQuAD v1.1 or v2.0 JSON"
     )
     parser.add_argument(
-        "--output", type=Path, required=True, metavar="FILE.json", help="the file"
+        "--output", type=path_of, required=True, metavar="FILE.json", help="the file"
     )
     parser.add_argument(
         "--least-f1",

@@ -62,8 +62,16 @@ class Parser(argparse.ArgumentParser):
         )
 
 
-def add_configuration(parser: argparse.ArgumentParser, preset: str) -> None:
-    """The options that `configured` makes a configuration of."""
+def add_configuration(
+    parser: argparse.ArgumentParser, preset: str, setting: str = "training.steps=1000"
+) -> None:
+    """The options that `configured` makes a configuration of.
+
+    Args:
+        parser: the command's.
+        preset: the one by default.
+        setting: an example of what to set.
+    """
     from qanet.config import preset_names
 
     parser.add_argument(
@@ -87,7 +95,7 @@ def add_configuration(parser: argparse.ArgumentParser, preset: str) -> None:
         ".gz; those of several files are joined (default: the preset's; none trains "
         "its own)",
     )
-    _add_settings(parser, "training.steps=1000")
+    _add_settings(parser, setting)
 
 
 def configured(options: argparse.Namespace, key: str, value: object):
@@ -141,7 +149,7 @@ def check_optimizer(options: argparse.Namespace, config) -> None:
 def add_training(parser: argparse.ArgumentParser, settings: str) -> None:
     """The options of a training on text; `settings` are examples of what to set."""
     parser.add_argument(
-        "--output", type=Path, required=True, metavar="DIR", help="directory to make"
+        "--output", type=path_of, required=True, metavar="DIR", help="directory to make"
     )
     parser.add_argument(
         "--resume",
@@ -251,7 +259,7 @@ def add_reader(parser: argparse.ArgumentParser) -> None:
     """Adds `--model`, which is `None` where the reader of the package is wanted."""
     parser.add_argument(
         "--model",
-        type=Path,
+        type=path_of,
         metavar="RUN_DIR",
         help="directory of a training, or an ONNX export (default: the reader "
         "that is part of the package)",
@@ -262,7 +270,7 @@ def add_readers(parser: argparse.ArgumentParser) -> None:
     """Adds `--model`, one reader or several."""
     parser.add_argument(
         "--model",
-        type=Path,
+        type=path_of,
         nargs="+",
         required=True,
         metavar="RUN_DIR",
@@ -288,6 +296,13 @@ def check_reader(directory: Path) -> None:
     run = Run(directory)
     run.load_config()
     run.check_weights()
+
+
+def path_of(text: str) -> Path:
+    """The path that an option gives."""
+    if not text:
+        raise argparse.ArgumentTypeError("is empty; give a name")
+    return Path(text)
 
 
 def positive(text: str, most: int = 1_000_000) -> int:

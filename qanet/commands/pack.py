@@ -1,9 +1,14 @@
 """`python -m qanet pack`: packs a data set into one file."""
 
 import argparse
-from pathlib import Path
 
-from qanet.commands.options import CACHE, add_configuration, check_file, configured
+from qanet.commands.options import (
+    CACHE,
+    add_configuration,
+    check_file,
+    configured,
+    path_of,
+)
 from qanet.commands.start_from import started
 from qanet.console import say
 from qanet.errors import UserError
@@ -18,11 +23,12 @@ def add_parser(commands) -> None:
         "file, for a machine without TensorFlow, network or much room: train there "
         "with `python -m qanet train --packed FILE`. Keeps the vectors of the data's "
         "words only, unless vocabulary.extra_vectors is set; with training.start_from, "
-        f"those of that run. {CACHE}",
+        "those of that run. Settings of the model and of the training, but for its "
+        f"teacher, are given to that command. {CACHE}",
     )
-    add_configuration(parser, "qanet")
+    add_configuration(parser, "qanet", "training.teacher=teacher.npz")
     parser.add_argument(
-        "--output", type=Path, required=True, metavar="FILE.npz", help="the file"
+        "--output", type=path_of, required=True, metavar="FILE.npz", help="the file"
     )
     parser.set_defaults(command=_run)
 

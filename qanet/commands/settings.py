@@ -14,9 +14,10 @@ def add_parser(commands) -> None:
     """Adds the command."""
     parser = commands.add_parser(
         "settings",
-        help="list every setting with its default and its meaning",
-        description="Prints a table of every setting in Markdown, with its default and "
-        "its meaning. A preset changes some of the defaults, --set changes one.",
+        help="list every setting of a reader with its default and its meaning",
+        description="Prints a table of every setting of a reader and its training in "
+        "Markdown, with its default and its meaning. A preset changes some of the "
+        "defaults, --set changes one.",
     )
     parser.set_defaults(command=_run)
 

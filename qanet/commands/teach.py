@@ -1,9 +1,14 @@
 """`python -m qanet teach`: writes what readers say of a training set."""
 
 import argparse
-from pathlib import Path
 
-from qanet.commands.options import add_readers, check_file, check_reader, load_backend
+from qanet.commands.options import (
+    add_readers,
+    check_file,
+    check_reader,
+    load_backend,
+    path_of,
+)
 from qanet.console import log, say
 from qanet.errors import refuse_existing
 
@@ -33,7 +38,7 @@ def add_parser(commands) -> None:
         "student will be trained on; augmented sets may follow",
     )
     parser.add_argument(
-        "--output", type=Path, required=True, metavar="FILE.npz", help="the file"
+        "--output", type=path_of, required=True, metavar="FILE.npz", help="the file"
     )
     parser.set_defaults(command=_run)
 

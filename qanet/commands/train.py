@@ -13,6 +13,7 @@ from qanet.commands.options import (
     check_not_set,
     check_optimizer,
     configured,
+    path_of,
     refuse_twice,
     refuse_with_resume,
     set_keys,
@@ -59,7 +60,7 @@ def add_parser(commands, prog: str | None = None) -> None:
     )
     parser.add_argument(
         "--output",
-        type=Path,
+        type=path_of,
         metavar="DIR",
         help="run directory (default: a new one below runs/)",
     )

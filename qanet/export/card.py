@@ -6,7 +6,7 @@ the rest from a file of facts that no run knows.
 
 import csv
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import yaml
 from pydantic import Field
@@ -46,6 +46,8 @@ class Facts(Section):
         weaknesses: known ones.
         scores: on other data than the run's dev, by a name of the data.
     """
+
+    document: ClassVar[str] = "docs/export.md"
 
     name: str = "A reader"
     licence: str = UNKNOWN

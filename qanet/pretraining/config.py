@@ -1,6 +1,6 @@
 """The typed configurations of the pre-trainings."""
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, model_validator
 
@@ -109,6 +109,8 @@ class MLMPretrainingConfig(Section):
         distribution: where that is computed.
     """
 
+    document: ClassVar[str] = "docs/pretraining.md"
+
     objective: Literal["mlm"] = "mlm"
     data: MLMTextConfig
     model: MLMModelConfig = MLMModelConfig()
@@ -157,6 +159,8 @@ class BiLMPretrainingConfig(Section):
         training: how it is trained.
         distribution: where that is computed.
     """
+
+    document: ClassVar[str] = "docs/pretraining.md"
 
     objective: Literal["bilm"] = "bilm"
     data: BiLMTextConfig

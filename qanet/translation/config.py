@@ -1,11 +1,12 @@
 """The typed configuration of a translation model and its training."""
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, model_validator
 
 from qanet.learning_config import DistributionConfig, LearningConfig
 from qanet.settings import (
+    LARGEST,
     Count,
     PlannedSteps,
     PositiveCount,
@@ -31,7 +32,8 @@ class TranslationModelConfig(Section):
     """
 
     name: Literal["transformer", "recurrent"] = "transformer"
-    pieces: PositiveCount = 8000
+    # SentencePiece has three of its own.
+    pieces: int = Field(default=8000, ge=10, le=LARGEST)
     width: Size = 256
     layers: int = Field(default=3, ge=1, le=100)
     heads: Size = 4
@@ -92,6 +94,8 @@ class TranslationConfig(Section):
         training: how it is trained.
         distribution: where that is computed.
     """
+
+    document: ClassVar[str] = "docs/augmentation.md"
 
     data: tuple[str, ...]
     reverse: bool = False

@@ -154,6 +154,8 @@ def test_questions_without_an_answer_stay():
         ("Zoë's house, 1,842. " * 4, "length"),
         ("Zoë's house was built in 1,824.", "numbers"),
         ("Zoë's house was built then.", "numbers"),
+        ("Zoë's house was built in 1.842,5.", "numbers"),
+        ("Zoë's house was built in 18,42.", "numbers"),
         ("Zoë's дом was built in 1,842.", "script"),
     ],
 )
@@ -171,6 +173,28 @@ def test_sentences_that_are_usable(new):
     result = rebuild(one_passage("Bo"), [new, SENTENCES[1]], Settings())
     assert not any(result.counts[name] for name in COUNTS if "kept" in name)
     assert new in result.examples[0].context
+
+
+def test_the_micro_sign_is_a_greek_letter():
+    (passage,) = passages([Example("1", "?", "It is 5 \u00b5m wide.", ())])
+    result = rebuild(passage, ["It has a width of 5 \u03bcm."], Settings())
+    assert result.counts["sentences_kept_script"] == 0
+
+
+def test_answers_in_sentences_that_stay_as_they_were_stay_where_they_were():
+    # No whole tokens, and elsewhere there are better ones.
+    context = "The Eightfold path has eight parts, and 8.5 or 5 percent."
+    answers = ("Eight", "5")
+    (passage,) = passages(
+        [
+            Example(text, "?", context, (Span(text, context.index(text)),))
+            for text in answers
+        ]
+    )
+    result = rebuild(passage, [None], Settings())
+    assert [moved.answers for moved in result.examples] == [
+        original.answers for original in passage.examples
+    ]
 
 
 def test_distance_is_in_words():

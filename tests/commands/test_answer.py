@@ -156,6 +156,10 @@ def test_answer_refuses_mistakes(refused, loaded, tmp_path):
     arguments[-1] = " "
     line = refused(cli.main, *arguments, "--context-file", path)
     assert line == "error: --question: is blank; give some text"
+    # As the system gives bytes that are no UTF-8.
+    arguments[-1] = "Who? \udcff"
+    line = refused(cli.main, *arguments, "--context-file", path)
+    assert line == "error: --question: is not UTF-8; give it in UTF-8"
     arguments[-1] = "q " * 1001
     line = refused(cli.main, *arguments, "--context-file", path)
     assert "--question: has 1,001 words and signs; shorten it to at most 1,000" in line

@@ -45,12 +45,21 @@ def test_sources_by_what_they_are(tmp_path, capsys, monkeypatch):
         (["--input", "missing.json"], "missing.json: cannot be read"),
         (["--input", "sample", "--seed", "-1"], "--seed -1: must not be below 0"),
         (["--input", "."], "holds no .question files"),
+        (["--input", ".", "--seed", "1"], "--seed: "),
+        (["--input", "a.json", "--split", "dev"], "--split: changes nothing"),
     ],
 )
 def test_mistakes_are_told_in_a_line(refused, tmp_path, monkeypatch, options, message):
     monkeypatch.chdir(tmp_path)
     assert message in refused(cli.main, "cloze", *options, "--output", "cloze.json")
     assert not (tmp_path / "cloze.json").exists()
+
+
+def test_a_name_that_is_no_text_is_not_taken_for_an_id(refused, tmp_path):
+    (tmp_path / "a\udcff.question").write_text("src")
+    line = refused(cli.main, "cloze", "--input", tmp_path, "--output", tmp_path / "c")
+    assert r"a\udcff.question': has a name that is no text; rename it" in line
+    assert not (tmp_path / "c").exists()
 
 
 def test_an_output_that_cannot_be_written(refused, tmp_path):

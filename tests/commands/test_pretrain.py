@@ -125,7 +125,10 @@ def test_all_positions_are_trained_or_were(trained, tmp_path, capsys):
     [
         ([], "--text: give at least one file"),
         (["--text", "a", "--set", "model.heads=3"], "heads=3 does not divide width"),
-        (["--text", "a", "--set", "model.size=3"], "unknown key model.size"),
+        (
+            ["--text", "a", "--set", "model.size=3"],
+            "list of keys in docs/pretraining.md",
+        ),
         (["--text", "a", "--set", "model.name=bidaf"], "model.name='bidaf'"),
         (
             ["--text", "a", "--set", "model.attention_over_attention=true"],

@@ -118,7 +118,7 @@ def interrupt(*_):
 
 
 def test_mistakes_are_told_before_anything_is_read(
-    refused, trained, tiny_files, tmp_path, monkeypatch
+    refused, trained, tiny_files, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setattr(Reader, "load", None)
     output = tmp_path / "teacher.npz"
@@ -127,8 +127,10 @@ def test_mistakes_are_told_before_anything_is_read(
     assert "not a run directory" in refused(*teach, trained.directory, tmp_path, *train)
     absent = ["--train", tmp_path / "absent.json"]
     assert "absent.json: cannot be read" in refused(*teach, trained.directory, *absent)
-    teach_none = (cli.main, "teach", "--output", "", "--model", trained.directory)
-    assert "--output .: is a directory" in refused(*teach_none, *train)
+    with pytest.raises(SystemExit) as exit:
+        cli.main(["teach", "--output", "", "--model", "a", "--train", "b"])
+    assert exit.value.code == 2
+    assert "--output: is empty; give a name" in capsys.readouterr().err
     output.write_text("precious")
     assert "is there already" in refused(*teach, trained.directory, *train)
     assert output.read_text() == "precious"

@@ -117,7 +117,10 @@ def test_train_and_resume(trained, tmp_path, capsys):
             ["--data", "a", "--set", "model.name=recurrent", "--set", "model.width=9"],
             "width must be even",
         ),
-        (["--data", "a", "--set", "model.size=3"], "unknown key model.size"),
+        (
+            ["--data", "a", "--set", "model.size=3"],
+            "list of keys in docs/augmentation.md",
+        ),
         (["--data", "a", "--set", "model.layers=101"], "model.layers=101"),
         (["--data", "a", "--set", "training.steps=999999999"], "training.steps="),
         (["--data", "a", "--set", "training.buckets=[8,4]"], "buckets must rise"),

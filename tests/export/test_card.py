@@ -125,7 +125,7 @@ def test_a_damaged_history_is_told(copy, content):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("colour: red", "unknown key colour"),
+        ("colour: red", "unknown key colour; see the list of keys in docs/export.md"),
         ("scores: {x: {exact_match: 101, f1: 1}}", r"scores\.x\.exact_match=101"),
         ("scores: {x: {f1: 1}}", r"scores\.x\.exact_match is missing"),
         ("weaknesses: English only", "weaknesses="),
