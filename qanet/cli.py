@@ -99,39 +99,57 @@ class Terminated(KeyboardInterrupt):
 
 
 @contextlib.contextmanager
-def _terminable() -> Iterator[None]:
+def _stoppable() -> Iterator[list[KeyboardInterrupt]]:
     """Within this context SIGTERM raises `Terminated`, so that all is cleaned up.
 
-    Unless somebody else has decided what it does.
+    Unless somebody else has decided what it does, or what Ctrl-C does. Gives what both
+    have raised: the import of a compiled library may swallow it, or take it for a
+    failure of its own.
     """
-    number = signal.SIGTERM
-    is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getsignal(number) != signal.SIG_DFL:
-        yield
-        return
+    came = []
 
-    def terminate(*_):
-        raise Terminated
+    def raising(kind: type[KeyboardInterrupt]):
+        def stop(*_):
+            came.append(kind())
+            raise came[-1]
 
-    signal.signal(number, terminate)
+        return stop
+
+    usual = {}
+    if threading.current_thread() is threading.main_thread():
+        usual = {
+            signal.SIGINT: (signal.default_int_handler, KeyboardInterrupt),
+            signal.SIGTERM: (signal.SIG_DFL, Terminated),
+        }
+    taken = [n for n, (handler, _) in usual.items() if signal.getsignal(n) == handler]
+    for number in taken:
+        signal.signal(number, raising(usual[number][1]))
     try:
-        yield
+        yield came
     finally:
-        signal.signal(number, signal.SIG_DFL)
+        for number in taken:
+            signal.signal(number, usual[number][0])
 
 
 def _run(arguments: Sequence[str] | None, script: str | None = None) -> None:
     """Parses, and runs the command; a signal ends it with one line."""
     try:
-        with _terminable():
-            _run_command(make_parser(script).parse_args(arguments))
+        with _stoppable() as came:
+            _run_command(make_parser(script).parse_args(arguments), came)
+            if came:
+                raise came[0]
     except KeyboardInterrupt as stop:
         complain("stopped")
         sys.exit(TERMINATED if isinstance(stop, Terminated) else INTERRUPTED)
 
 
-def _run_command(options: argparse.Namespace) -> None:
-    """Runs the command; a user's mistake ends it with one line and exit code 2."""
+def _run_command(options: argparse.Namespace, came: list[KeyboardInterrupt]) -> None:
+    """Runs the command; a user's mistake ends it with one line and exit code 2.
+
+    Args:
+        options: the command's.
+        came: where it was told to stop, which may look like a mistake.
+    """
     level = getattr(options, "level", logging.INFO)
     _set_up_tensorflow(level)
     with speaking(level):
@@ -141,6 +159,8 @@ def _run_command(options: argparse.Namespace) -> None:
         except OutputGone:
             sys.exit(READER_GONE)
         except (UserError, OSError) as error:
+            if came:
+                raise came[0] from None
             if is_verbose():
                 complain(traceback.format_exc())
             complain(f"error: {_line(error)}")

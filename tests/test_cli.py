@@ -1,5 +1,6 @@
 """Tests of qanet.cli: what each door accepts, prints and refuses."""
 
+import contextlib
 import json
 import logging
 import os
@@ -13,6 +14,7 @@ import qanet
 from qanet import cli, console
 from qanet.commands import pack
 from qanet.datasets.squad import read_squad
+from qanet.errors import UserError
 from qanet.reader import Reader
 
 QUESTION = "Where does Zoë live?"
@@ -132,6 +134,25 @@ def test_sigterm_ends_without_a_traceback(terminated, capsys):
     assert caught.value.code == 143
     assert capsys.readouterr().err == "stopped\n"
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_stop_that_a_library_swallows_is_one(monkeypatch, capsys, number, is_told):
+    # As the import of ONNX Runtime does.
+    def swallow(options):
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(number)
+        if is_told:
+            raise UserError("it cannot be imported")
+
+    monkeypatch.setattr(pack, "_run", swallow)
+    before = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["pack", "--output", "x.npz"])
+    assert caught.value.code == 128 + number
+    assert capsys.readouterr().err == "stopped\n"
+    assert before == [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
 
 
 def test_sigterm_of_others_stays_theirs(terminated):
