@@ -147,12 +147,21 @@ def test_a_stop_that_a_library_swallows_is_one(monkeypatch, capsys, number, is_t
             raise UserError("it cannot be imported")
 
     monkeypatch.setattr(pack, "_run", swallow)
-    before = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
-    with pytest.raises(SystemExit) as caught:
-        cli.main(["pack", "--output", "x.npz"])
+    usual = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGTERM: signal.SIG_DFL,
+    }
+    # A shell lets what it runs in the background ignore Ctrl-C.
+    former = {n: signal.signal(n, handler) for n, handler in usual.items()}
+    try:
+        with pytest.raises(SystemExit) as caught:
+            cli.main(["pack", "--output", "x.npz"])
+        assert {n: signal.getsignal(n) for n in usual} == usual
+    finally:
+        for n, handler in former.items():
+            signal.signal(n, handler)
     assert caught.value.code == 128 + number
     assert capsys.readouterr().err == "stopped\n"
-    assert before == [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
 
 
 def test_sigterm_of_others_stays_theirs(terminated):
