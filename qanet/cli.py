@@ -172,6 +172,10 @@ def _run_command(options: argparse.Namespace, came: list[KeyboardInterrupt]) -> 
                 "error: out of memory; give the process more, or less to do at once"
             )
             sys.exit(2)
+        except Exception:
+            if came:
+                raise came[0] from None
+            raise
 
 
 def _set_up_tensorflow(level: int) -> None:

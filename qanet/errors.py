@@ -49,7 +49,7 @@ def needing(what: str, package: str) -> Iterator[None]:
     except ImportError as error:
         raise UserError(
             f"{what}, which is installed and cannot be imported ({first_line(error)}); "
-            f"install it anew: pip install --force-reinstall {shlex.quote(package)}"
+            "mend its installation"
         ) from error
 
 

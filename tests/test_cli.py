@@ -54,9 +54,9 @@ def test_help_is_ascii(capsys):
     # Where the terminal's encoding is, the parser could print nothing else.
     commands = ["train", "evaluate", "answer", "serve", "export", "pack", "augment"]
     commands += ["filter", "cloze", "teach", "translate", "pretrain", "settings"]
-    for command in commands:
+    for command in [*commands, "translate train", "translate run"]:
         with pytest.raises(SystemExit):
-            cli.main([command, "--help"])
+            cli.main([*command.split(), "--help"])
         assert capsys.readouterr().out.isascii()
 
 
@@ -137,14 +137,14 @@ def test_sigterm_ends_without_a_traceback(terminated, capsys):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("is_told", [True, False])
-def test_a_stop_that_a_library_swallows_is_one(monkeypatch, capsys, number, is_told):
+@pytest.mark.parametrize("error", [UserError("broken"), ImportError("broken"), None])
+def test_a_stop_that_a_library_swallows_is_one(monkeypatch, capsys, number, error):
     # As the import of ONNX Runtime does.
     def swallow(options):
         with contextlib.suppress(KeyboardInterrupt):
             signal.raise_signal(number)
-        if is_told:
-            raise UserError("it cannot be imported")
+        if error:
+            raise error
 
     monkeypatch.setattr(pack, "_run", swallow)
     usual = {

@@ -232,9 +232,12 @@ def _problem(old: str, new: str | None) -> str | None:
 
 
 def _numbers(text: str) -> Counter[str]:
-    """The numbers in a text: without what divides thousands, decimals after a point."""
+    """The numbers in a text: without what divides thousands, decimals after a point.
+
+    Three digits after a point or a comma are thousands, but not after a lone 0.
+    """
     found = re.findall(r"\d+(?:[.,]\d+)*", text)
-    whole = (re.sub(r"[.,](?=\d{3}(?!\d))", "", number) for number in found)
+    whole = (re.sub(r"(?<!\b0)[.,](?=\d{3}(?!\d))", "", number) for number in found)
     return Counter(number.replace(",", ".") for number in whole)
 
 

@@ -7,6 +7,8 @@ from qanet.commands.options import check_file, path_of
 from qanet.console import say
 from qanet.errors import UserError
 
+SPLIT, SEED = "train", 42
+
 
 def add_parser(commands) -> None:
     """Adds the command."""
@@ -37,14 +39,16 @@ def add_parser(commands) -> None:
     parser.add_argument(
         "--split",
         choices=("train", "dev"),
-        help="which part of a data set that is given by name (default: train)",
+        default=SPLIT,
+        help="which part of a data set that is given by name (default: %(default)s)",
     )
     parser.add_argument(
         "--seed",
         type=int,
         metavar="N",
+        default=SEED,
         help="fixes which word of a SQuAD file's sentences is left out where several "
-        "could be (default: 42)",
+        "could be (default: %(default)s)",
     )
     parser.set_defaults(command=_run)
 
@@ -56,20 +60,22 @@ def _run(options: argparse.Namespace) -> None:
     from qanet.datasets.squad import write_squad
 
     check_file(options.output, others=[options.input])
-    if (options.seed or 0) < 0:
+    if options.seed < 0:
         raise UserError(f"--seed {options.seed}: must not be below 0")
     source, named = Path(options.input), is_name(options.input)
-    if options.split and not named:
+    if options.split != SPLIT and not named:
         raise UserError("--split: changes nothing with files of your own; leave it out")
     is_cnn = source.is_dir() and not named
     if is_cnn or source.suffix == ".txt":
-        if options.seed is not None:
-            raise UserError("--seed: these questions have their gaps; leave it out")
+        if options.seed != SEED:
+            raise UserError(
+                "--seed: changes nothing with CNN/Daily Mail and the Children's Book "
+                "Test, whose gaps are given; leave it out"
+            )
         questions = read_cnn(source) if is_cnn else read_books(source)
     else:
-        file = load_examples(options.input, options.split or "train")
-        seed = 42 if options.seed is None else options.seed
-        questions = make_cloze(file.examples, seed)
+        file = load_examples(options.input, options.split)
+        questions = make_cloze(file.examples, options.seed)
     write_squad(options.output, (question.example for question in questions))
     say(
         f"{options.output}: {len(questions):,} questions; the commonest candidate in "

@@ -223,10 +223,10 @@ def _refuse_results_of_others(path: Path, source: Mapping[str, str]) -> None:
     for name, value in source.items():
         other = found.get(name) if isinstance(found, dict) else None
         if other != value:
-            raise UserError(
-                f"{path}: holds the results of {other or f'other {name}'}; give "
-                "another --output"
+            what = (
+                f"the results of {other}" if other else f"results that name no {name}"
             )
+            raise UserError(f"{path}: holds {what}; remove it or give another --output")
 
 
 def _check_output(output: Path, inputs: Sequence[Path], files: Sequence[str]) -> None:

@@ -85,7 +85,6 @@ def _run(options: argparse.Namespace) -> None:
     if hasattr(signal, "SIGHUP"):
         # There is no reader yet that could be loaded anew. `nohup` ignores it before.
         is_kept = signal.signal(signal.SIGHUP, signal.SIG_IGN) == signal.SIG_IGN
-        is_attended = _has_terminal() and not is_kept
     named = options.model or [_named(str(shipped_reader()))]
     directories = _by_name(named)
     with _listening(options.host, options.port) as bound:
@@ -105,6 +104,7 @@ def _run(options: argparse.Namespace) -> None:
         paths = ", ".join(map(str, directories.values()))
         say(f"loading {paths}; then at {address_of(host, port)}", flush=True)
         if hasattr(signal, "SIGHUP"):
+            is_attended = not is_kept and _has_terminal()
 
             def hang_up(*_):
                 # A terminal that is closed sends it too.

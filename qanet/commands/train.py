@@ -161,9 +161,9 @@ def _check_effect(options: argparse.Namespace, config) -> None:
     if MODELS[model.name].text == "words":
         ignored = {"vocabulary.pieces": "without a reader of word pieces"}
         if config.vocabulary.vectors:
-            ignored |= dict.fromkeys(OF_TRAINED_VECTORS, "with --vectors")
+            ignored |= dict.fromkeys(OF_TRAINED_VECTORS, "with vocabulary.vectors")
         elif not (config.data.packed or config.training.start_from):
-            ignored["vocabulary.extra_vectors"] = "without --vectors"
+            ignored["vocabulary.extra_vectors"] = "without vocabulary.vectors"
         if not model.character_filters:
             ignored["model.character_kernel"] = "with model.character_filters=0"
     else:

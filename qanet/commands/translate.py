@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice
+from pathlib import Path
 
 from qanet.backend import load_keras
 from qanet.commands.options import (
@@ -130,7 +131,8 @@ def _run(options: argparse.Namespace) -> None:
     from qanet.files import check_readable
     from qanet.translation.translator import open_translator
 
-    if options.input != "-":
+    # A pipe is read as it comes.
+    if options.input != "-" and not Path(options.input).is_fifo():
         check_readable([options.input])
     translator = open_translator(options.translator)
     lines = _lines(options.input)

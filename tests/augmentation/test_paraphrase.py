@@ -14,6 +14,7 @@ from qanet.augmentation.paraphrase import (
     COUNTS,
     Passage,
     Settings,
+    _numbers,
     choose,
     passages,
     rebuild,
@@ -173,6 +174,11 @@ def test_sentences_that_are_usable(new):
     result = rebuild(one_passage("Bo"), [new, SENTENCES[1]], Settings())
     assert not any(result.counts[name] for name in COUNTS if "kept" in name)
     assert new in result.examples[0].context
+
+
+def test_decimals_are_no_thousands():
+    assert _numbers("1,234,567 and 1.234") == {"1234567": 1, "1234": 1}
+    assert _numbers("3,14 and 0.125") == {"3.14": 1, "0.125": 1}
 
 
 def test_the_micro_sign_is_a_greek_letter():

@@ -387,9 +387,9 @@ def test_reports_of_other_predictions_are_kept(refused, tiny_files, tmp_path, ca
     before = (output / "report.json").read_bytes()
     capsys.readouterr()
     line = refused(cli.evaluate, *given, other, "--data", tiny_files.dev)
-    assert f"report.json: holds the results of {one}; give another" in line
+    assert f"report.json: holds the results of {one}; remove it or" in line
     line = refused(cli.evaluate, *given, one, "--data", data)
-    assert f"report.json: holds the results of {tiny_files.dev}; give another" in line
+    assert f"report.json: holds the results of {tiny_files.dev}; remove it" in line
     assert (output / "report.json").read_bytes() == before
 
 

@@ -51,7 +51,7 @@ def test_a_packed_data_set_goes_alone(refused, tmp_path, option):
         ("training.weight_decay=0.3", "nothing without training.optimizer=adamw"),
         ("model.contextual_layers=2", "nothing without model.contextual=DIRECTORY"),
         ("vocabulary.pieces=500", "nothing without a reader of word pieces"),
-        ("vocabulary.extra_vectors=5", "nothing without --vectors"),
+        ("vocabulary.extra_vectors=5", "nothing without vocabulary.vectors"),
     ],
 )
 def test_impossible_setting(refused, tmp_path, override, named):
@@ -84,7 +84,7 @@ def test_an_option_and_its_setting(refused, tmp_path, option, key):
     [
         (
             "--vectors a --set vocabulary.word_width=8",
-            "vocabulary.word_width: changes nothing with --vectors",
+            "vocabulary.word_width: changes nothing with vocabulary.vectors",
         ),
         (
             "--set training.optimizer=adadelta --set training.beta_1=0.5",

@@ -1,6 +1,8 @@
 """Tests of qanet.commands.translate."""
 
+import os
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -49,6 +51,17 @@ def test_run_refuses_a_missing_text_before_it_loads_a_model(
     monkeypatch.setattr("qanet.translation.translator.open_translator", None)
     command = ["run", "--translator", "x", "--input", tmp_path / "text.txt"]
     assert "No such file" in refused(cli.main, "translate", *command)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no such pipes")
+def test_run_translates_what_a_pipe_brings(opened, tmp_path, capsys):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=["a b\n"])
+    writer.start()
+    cli.main(["translate", "run", "--translator", "x", "--input", str(pipe)])
+    writer.join()
+    assert len(capsys.readouterr().out.splitlines()) == 1
 
 
 def test_run_refuses_mistakes(refused, opened, tmp_path):
