@@ -157,11 +157,12 @@ class _Network:
     def __init__(self, path: Path, threads: int):
         with needing(f"{path}: reading it needs ONNX Runtime", "onnxruntime"):
             import onnxruntime
+        name = str(path)
         try:
-            name = str(path).encode("utf-8").decode("utf-8")
+            name.encode("utf-8")
         except UnicodeEncodeError:
             raise UserError(
-                f"{str(path)!a}: ONNX Runtime opens only names in UTF-8; rename it"
+                f"{name!a}: ONNX Runtime opens only names in UTF-8; rename it"
             ) from None
         settings = onnxruntime.SessionOptions()
         # By itself it takes all cores of the machine, and no notice of a share of them.
