@@ -62,7 +62,7 @@ def load_tensorflow() -> None:
 
 
 def _find_devices() -> None:
-    """Lets TensorFlow look for GPUs now: it talks about them too."""
+    """Lets TensorFlow look for GPUs now: it logs remarks about them too."""
     import tensorflow as tf
 
     tf.config.list_physical_devices()

@@ -219,7 +219,7 @@ class Config(Section):
                 f"data.answer_limit={data.answer_limit} is more than {limits.answer}, "
                 f"the longest answer that {self.model.name} can say; set it to that"
             )
-        if limits.answer == 1 and data.no_answer:
+        if limits.one_word and data.no_answer:
             raise ValueError(
                 f"data.no_answer: {self.model.name} gives a distribution over the "
                 "words of the context, beside which no answer would be as likely for "

@@ -46,7 +46,7 @@ class Ensemble(Reader):
             float(np.mean([reader.threshold for reader in readers])),
         )
         self.readers = readers
-        # Where all choose among words, so do they together.
+        # Where all answer with one word, so do they together.
         longest = {reader.limits.answer for reader in readers}
         answer = longest.pop() if len(longest) == 1 else None
         self.limits = replace(self.limits, answer=answer)

@@ -10,7 +10,7 @@ from pathlib import Path
 class UserError(Exception):
     """A mistake in what the user gave: a file, a key or a value.
 
-    The message is one line that names the culprit and says what to do. The command
+    The message is one line that names it and says what to do. The command
     line prints it without a traceback and exits with code 2.
     """
 

@@ -14,6 +14,7 @@ import math
 import os
 import re
 import secrets
+import time
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,7 +23,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from qanet.errors import UserError, reading
+from qanet.console import log
+from qanet.errors import UserError, first_line, reading
 
 
 def write_file(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
@@ -53,15 +55,31 @@ def write_file(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
         ) from error
 
 
-def remove_parts(directory: Path) -> None:
-    """Removes what a process that was killed within `write_file` has left.
+def write_cache(path: Path, write: Callable[[IO[bytes]], Any]) -> bool:
+    """As `write_file`; tells whether it went well, and warns where it did not."""
+    try:
+        write_file(path, write)
+    except UserError as error:
+        log.warning("%s; the next start will take as long", error)
+        return False
+    return True
+
+
+def remove_parts(directory: Path, unwritten: float = -math.inf) -> None:
+    """Removes what processes that were killed within `write_file` have left.
+
+    What cannot be removed stays.
 
     Args:
-        directory: one that no other process writes; it need not be there.
+        directory: it need not be there.
+        unwritten: seconds for which nobody has written a part; by default any, for a
+            directory that no other process writes.
     """
     for path in directory.glob(".*.tmp"):
         if re.fullmatch(r"\..+\.[0-9a-f]{8}\.tmp", path.name):
-            path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                if time.time() - path.stat().st_mtime >= unwritten:
+                    path.unlink()
 
 
 @contextlib.contextmanager
@@ -240,6 +258,22 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
             if isinstance(error, MemoryError) or _is_of_the_disk(error):
                 raise
             raise DamagedFile(f"{path}: damaged: {error}") from error
+
+
+def map_array(path: Path) -> np.ndarray:
+    """The array of an `.npy` file, which stays on disk until it is read.
+
+    Raises:
+        OSError: the file cannot be opened or read.
+        DamagedFile: it is not a whole plain array.
+    """
+    try:
+        return np.lib.format.open_memmap(path, mode="r")
+    except OSError:
+        raise
+    # Nearly anything, from NumPy's header parser.
+    except Exception as error:
+        raise DamagedFile(f"{path}: damaged: {first_line(error)}") from error
 
 
 def _is_of_the_disk(error: Exception) -> bool:

@@ -6,6 +6,9 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat
 
 from qanet.settings import Count, PositiveCount, Rate, Section
 
+Decay = Literal["constant", "cosine", "linear", "trapezoid"]
+Optimizer = Literal["adam", "adamw", "adamax", "adadelta"]
+
 
 class LearningConfig(Section):
     """How a model is trained, whatever it is.
@@ -44,8 +47,8 @@ class LearningConfig(Section):
     learning_rate: PositiveFloat = 1e-3
     warmup_steps: Count = 1000
     warmup: Literal["linear", "logarithmic"] = "linear"
-    decay: Literal["constant", "cosine", "linear", "trapezoid"] = "cosine"
-    optimizer: Literal["adam", "adamw", "adamax", "adadelta"] = "adam"
+    decay: Decay = "cosine"
+    optimizer: Optimizer = "adam"
     beta_1: Rate = 0.8
     beta_2: Rate = 0.999
     epsilon: PositiveFloat = 1e-7

@@ -23,6 +23,7 @@ from qanet.text.encoders import ENCODERS, TextEncoder
 from qanet.text.folded import SCALES_FILE, TABLE_FILE, FoldedTable, FoldedVocabulary
 from qanet.text.pieces import PIECES_FILE
 from qanet.text.vocabulary import WORDS_FILE
+from qanet.utf8 import is_encodable
 
 READER_FILE, NETWORK_FILE = "reader.json", "model.onnx"
 # The network that makes columns of a word alone; of readers of words.
@@ -158,12 +159,10 @@ class _Network:
         with needing(f"{path}: reading it needs ONNX Runtime", "onnxruntime"):
             import onnxruntime
         name = str(path)
-        try:
-            name.encode("utf-8")
-        except UnicodeEncodeError:
+        if not is_encodable(name):
             raise UserError(
                 f"{name!a}: ONNX Runtime opens only names in UTF-8; rename it"
-            ) from None
+            )
         settings = onnxruntime.SessionOptions()
         # By itself it takes all cores of the machine, and no notice of a share of them.
         own = own_cores()

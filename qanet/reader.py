@@ -141,7 +141,7 @@ class Reader:
                 is to wait for the compilation of its shape (on TensorFlow, which can
                 leave shapes open).
         """
-        # Here, so that a reader of other logits needs no Keras.
+        # Here, since an ONNX export is read without Keras.
         from qanet.models.prediction import any_shape, prediction
 
         predict = any_shape(trained.model) if as_they_come else None
@@ -269,8 +269,7 @@ class Reader:
 
     def _spans(self, logits: ContextLogits, limit: int, top_k: int) -> Spans:
         """The best spans of a context."""
-        if self.limits.answer == 1:
-            # Start and end are one logit, that of the word.
+        if self.limits.one_word:
             limit, logits = 1, logits._replace(tokens=logits.tokens / 2)
         return spans_of_context(logits, limit, top_k)
 

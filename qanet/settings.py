@@ -6,7 +6,6 @@ Unknown keys, wrong types and impossible values are refused.
 import contextlib
 import copy
 import json
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar, get_origin
@@ -24,6 +23,7 @@ from pydantic import (
 )
 
 from qanet.errors import UserError, reading
+from qanet.utf8 import is_encodable
 
 LARGEST = 100_000_000
 # Levels of nested values, and characters of a value that a message shows.
@@ -207,7 +207,7 @@ def _check_texts(value: Any, where: str, key: str = "", depth: int = 0) -> None:
     key = key or "the configuration"
     if depth > DEEPEST:
         raise UserError(f"{where}: {key} is nested too deeply")
-    if isinstance(value, str) and not _is_storable(value):
+    if isinstance(value, str) and not ("\0" not in value and is_encodable(value)):
         raise UserError(
             f"{where}: {key}={_shown(value)}: has a NUL or half a surrogate pair; "
             "leave it out"
@@ -220,11 +220,6 @@ def _check_texts(value: Any, where: str, key: str = "", depth: int = 0) -> None:
     if isinstance(value, list | tuple):
         for part in value:
             _check_texts(part, where, key, depth + 1)
-
-
-def _is_storable(text: str) -> bool:
-    """Whether a text is without NUL and halves of surrogate pairs."""
-    return not re.search("[\0\ud800-\udfff]", text)
 
 
 def _shown(value: Any) -> str:

@@ -62,7 +62,8 @@ def teach(
             write_text(directory / KEY, json.dumps(key))
             targets = _read(reader, examples, data, directory)
             save_targets(output, join_targets(targets))
-        # The key last: it tells whose the rest is.
+        # The key goes last: without it the other parts would be refused at the next
+        # start.
         for path in directory.glob("*.npz"):
             path.unlink()
         shutil.rmtree(directory)
@@ -126,7 +127,7 @@ def _check_parts(directory: Path, key: str) -> None:
 
 
 def _check_no_parts(directory: Path) -> None:
-    """Without a key, what lies there is nobody's; only an unfinished key may."""
+    """Without a key, refuses all files but an unfinished key."""
     if any(not path.name.startswith(f".{KEY}.") for path in directory.iterdir()):
         raise UserError(
             f"{directory}: holds files, but no {KEY} of unfinished work; move them "

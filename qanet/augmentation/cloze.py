@@ -1,8 +1,8 @@
 """Cloze questions: a sentence with a gap, whose word stands in the context.
 
-Here they are made of the passages of any SQuAD file. As examples of a data set those
-of `qanet.augmentation.cloze_files` are alike: the answer is one token, marked where it
-stands first.
+Here they are made of the passages of any SQuAD file. Those of
+`qanet.augmentation.cloze_files` become examples of the same form: the answer is one
+token, marked where it stands first.
 """
 
 from collections import Counter

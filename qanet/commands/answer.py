@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from qanet.commands.options import (
-    add_reader,
     check_file,
     check_reader,
     load_backend,
+    path_of,
     positive,
 )
 from qanet.console import (
@@ -28,6 +28,7 @@ from qanet.console import (
 )
 from qanet.errors import UserError, reading, refuse_existing
 from qanet.shipped import shipped_reader
+from qanet.utf8 import is_encodable
 
 
 def add_parser(commands) -> None:
@@ -44,7 +45,13 @@ def add_parser(commands) -> None:
         "  python -m qanet answer --model runs/qanet-tiny --input questions.jsonl \\\n"
         "      --output answers.jsonl",
     )
-    add_reader(parser)
+    parser.add_argument(
+        "--model",
+        type=path_of,
+        metavar="RUN_DIR",
+        help="directory of a training, or an ONNX export (default: the reader "
+        "that is part of the package)",
+    )
     parser.add_argument(
         "--context-file",
         metavar="FILE",
@@ -140,7 +147,7 @@ def _answer_into(options: argparse.Namespace, source: BinaryIO, output: Path) ->
 
     part = output.with_name(f"{output.name}.part")
     key_path = output.with_name(f"{output.name}.part.key")
-    # What other programs ask is not asked again.
+    # A stream cannot be read twice, so its work has no key.
     key = ""
     if not _is_stream(options.input):
         key = key_of(options.model, options.top_k, Path(options.input))
@@ -270,10 +277,8 @@ def _check_texts(options: argparse.Namespace, context: str) -> None:
     from qanet.models.limits import ReadingLimits
     from qanet.text.tokenizer import count_tokens
 
-    try:
-        options.question.encode("utf-8")
-    except UnicodeEncodeError:
-        raise UserError("--question: is not UTF-8; give it in UTF-8") from None
+    if not is_encodable(options.question):
+        raise UserError("--question: is not UTF-8; give it in UTF-8")
     length = count_tokens(options.question)
     for option, is_blank in (
         (f"--context-file {options.context_file}", not context.strip()),

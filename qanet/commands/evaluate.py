@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from qanet.commands.options import check_directory, check_reader, load_backend, path_of
+from qanet.commands.options import check_directory, check_readers, load_backend, path_of
 from qanet.console import log, say
 from qanet.errors import UserError
 from qanet.evaluation.file_names import (
@@ -71,10 +71,10 @@ def add_parser(commands, prog: str | None = None) -> None:
         "and by length of the context, and write them to report.json and, drawn, to "
         "report.png",
     )
-    parser.set_defaults(command=run)
+    parser.set_defaults(command=_run)
 
 
-def run(options: argparse.Namespace) -> None:
+def _run(options: argparse.Namespace) -> None:
     """Reads or takes the predictions, and prints their scores."""
     if options.report:
         # Refuses where matplotlib is lacking, before anybody waits for the scores.
@@ -137,8 +137,7 @@ def _read(options: argparse.Namespace, output: Path):
     from qanet.datasets.features import build_features
 
     _check_output(output, [Path(options.data)], (*RESULT_FILES, *REPORT_FILES))
-    for directory in options.model:
-        check_reader(directory)
+    check_readers(options.model)
     data = _full_name(options.data)
     _refuse_run(output)
     _refuse_results_of_others(output / METRICS, {"data": data})

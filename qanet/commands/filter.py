@@ -5,7 +5,7 @@ import argparse
 from qanet.commands.options import (
     add_readers,
     check_file,
-    check_reader,
+    check_readers,
     load_backend,
     path_of,
 )
@@ -52,8 +52,7 @@ def _run(options: argparse.Namespace) -> None:
             f"--least-f1 {options.least_f1:g}: must be above 0 and at most 1"
         )
     check_file(options.output, others=[options.input])
-    for directory in options.model:
-        check_reader(directory)
+    check_readers(options.model)
     examples = load_examples(options.input, "train").examples
     load_backend(options.model)
 

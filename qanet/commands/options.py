@@ -14,8 +14,6 @@ import qanet
 from qanet.backend import load_keras
 from qanet.errors import UserError
 
-RUNS = Path("runs")
-
 CACHE = (
     "What is made of data and vectors is kept in ~/.cache/qanet ($XDG_CACHE_HOME/qanet "
     "where that is set), so that a second start is fast; it may be deleted."
@@ -255,17 +253,6 @@ def _check_place(directory: Path, option: str) -> None:
         ) from None
 
 
-def add_reader(parser: argparse.ArgumentParser) -> None:
-    """Adds `--model`, which is `None` where the reader of the package is wanted."""
-    parser.add_argument(
-        "--model",
-        type=path_of,
-        metavar="RUN_DIR",
-        help="directory of a training, or an ONNX export (default: the reader "
-        "that is part of the package)",
-    )
-
-
 def add_readers(parser: argparse.ArgumentParser) -> None:
     """Adds `--model`, one reader or several."""
     parser.add_argument(
@@ -286,8 +273,14 @@ def load_backend(readers: Sequence[Path]) -> None:
         load_keras()
 
 
+def check_readers(directories: Iterable[Path]) -> None:
+    """Refuses directories without a trained reader, before Keras is waited for."""
+    for directory in directories:
+        check_reader(directory)
+
+
 def check_reader(directory: Path) -> None:
-    """Refuses a directory without a trained reader, before Keras is waited for."""
+    """As `check_readers`, of one."""
     from qanet.onnx_reader import is_export
     from qanet.run import Run
 

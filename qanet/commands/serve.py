@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
-from qanet.commands.options import check_reader, load_backend, positive
+from qanet.commands.options import check_readers, load_backend, positive
 from qanet.console import log, say
 from qanet.cores import own_cores
 from qanet.errors import UserError, needing
@@ -88,8 +88,7 @@ def _run(options: argparse.Namespace) -> None:
     named = options.model or [_named(str(shipped_reader()))]
     directories = _by_name(named)
     with _listening(options.host, options.port) as bound:
-        for directory in directories.values():
-            check_reader(directory)
+        check_readers(directories.values())
 
         from qanet.serving.connections import make_server
         from qanet.serving.readers import Readers

@@ -23,7 +23,7 @@ def started(options: argparse.Namespace, config):
     Raises:
         UserError: there is no such run, or its weights are those of another model.
     """
-    from qanet.models.registry import MODELS, contextual_of
+    from qanet.models.registry import contextual_of, pretrained_of
     from qanet.onnx_reader import is_export
     from qanet.run import Run
 
@@ -37,7 +37,7 @@ def started(options: argparse.Namespace, config):
         raise UserError(
             f"{where}: brings its vocabulary; leave out --vectors and vocabulary.*"
         )
-    if MODELS[config.model.name].load_pretrained and config.model.pretrained:
+    if pretrained_of(config.model):
         raise UserError(f"{where}: brings its weights; leave out model.pretrained")
     theirs = start.load_config()
     if contextual_of(theirs.model) or contextual_of(config.model):

@@ -5,7 +5,7 @@ import argparse
 from qanet.commands.options import (
     add_readers,
     check_file,
-    check_reader,
+    check_readers,
     load_backend,
     path_of,
 )
@@ -52,8 +52,7 @@ def _run(options: argparse.Namespace) -> None:
     # With parts beside it, it was killed before it had removed them.
     if not parts_of(options.output).exists():
         refuse_existing(options.output)
-    for directory in options.model:
-        check_reader(directory)
+    check_readers(options.model)
     # A paraphrase that changed nothing is the same question again.
     examples = {
         fingerprint(example): example

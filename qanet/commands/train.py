@@ -7,7 +7,6 @@ from pathlib import Path
 from qanet.backend import load_keras
 from qanet.commands.options import (
     CACHE,
-    RUNS,
     add_configuration,
     check_directory,
     check_not_set,
@@ -24,6 +23,7 @@ from qanet.console import NO_ANSWER, log, printable, say
 from qanet.errors import UserError
 from qanet.memory import keep_blocks
 
+RUNS = Path("runs")
 SHOWN_QUESTIONS = 5
 # Settings of a vocabulary that mean nothing to readers of word pieces.
 VOCABULARY_OF_WORDS = (
@@ -70,10 +70,10 @@ def add_parser(commands, prog: str | None = None) -> None:
         help="continue the run in --output, by default the preset's newest below "
         "runs/, from its newest checkpoint, with the settings it was started with",
     )
-    parser.set_defaults(command=run)
+    parser.set_defaults(command=_run)
 
 
-def run(options: argparse.Namespace) -> None:
+def _run(options: argparse.Namespace) -> None:
     """Trains, evaluates, and shows some answers."""
     from qanet.datasets.training_files import check_files
 

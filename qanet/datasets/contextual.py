@@ -1,10 +1,8 @@
 """Contextual vectors of a data set, encoded once and kept on disk."""
 
-import contextlib
 import hashlib
 import math
 import shutil
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -13,11 +11,11 @@ from typing import IO
 
 import numpy as np
 
-from qanet.console import log, progress_bar
+from qanet.console import progress_bar
 from qanet.datasets.features import Features, Split
 from qanet.datasets.squad import Example
 from qanet.errors import UserError
-from qanet.files import write_file
+from qanet.files import DamagedFile, map_array, remove_parts, write_cache
 from qanet.text.contextual import ContextualEncoder
 
 # Part of the cache key: raise it when an encoder gives other vectors of the same text.
@@ -85,10 +83,10 @@ def _encoded(
     path = encoder.cache / f"contextual-{_content_hash(encoder, texts, spans)}.npy"
     try:
         return _open(path, shape)
-    # There is no such file, or it is damaged: nearly anything, from NumPy's parser.
-    except Exception:
+    except (OSError, DamagedFile):
         pass
-    _remove_left(path)
+    # Another process may be encoding the same; it writes all the time.
+    remove_parts(encoder.cache, LEFT_AFTER)
     _check_room(encoder.cache, 2 * math.prod(shape))
     vectors = iter(
         progress_bar(
@@ -101,22 +99,9 @@ def _encoded(
     )
     # What is wrong with the encoder is told here, and is no fault of the cache.
     vectors = chain([next(vectors)], vectors)
-    try:
-        write_file(path, lambda file: _write(file, shape, vectors))
+    if write_cache(path, lambda file: _write(file, shape, vectors)):
         return _open(path, shape)
-    except UserError as error:
-        log.warning("%s; the next start will take as long", error)
-        return _in_memory(shape, encoder.encode(texts, spans))
-
-
-def _remove_left(path: Path) -> None:
-    """Removes what processes that were killed while they encoded have left."""
-    for part in path.parent.glob(f".{path.name}.*.tmp"):
-        # What cannot be removed stays, or another process has just removed it.
-        with contextlib.suppress(OSError):
-            # Another process may be encoding the same; it writes all the time.
-            if time.time() - part.stat().st_mtime > LEFT_AFTER:
-                part.unlink()
+    return _in_memory(shape, encoder.encode(texts, spans))
 
 
 def _check_room(directory: Path, needed: int) -> None:
@@ -136,13 +121,13 @@ def _open(path: Path, shape: tuple[int, ...]) -> np.ndarray:
 
     Raises:
         OSError: there is no such file.
-        Exception: it is damaged.
+        DamagedFile: it is damaged, or another.
     """
     if not shape[0]:
         return np.zeros(shape, dtype=np.float16)
-    table = np.lib.format.open_memmap(path, mode="r")
+    table = map_array(path)
     if table.shape != shape or table.dtype != np.float16:
-        raise ValueError("another file")
+        raise DamagedFile(f"{path}: another array")
     return table
 
 

@@ -12,10 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from qanet.console import log
 from qanet.datasets.squad import Example
-from qanet.errors import UserError
-from qanet.files import DamagedFile, pack_json, read_arrays, unpack_json, write_file
+from qanet.files import DamagedFile, pack_json, read_arrays, unpack_json, write_cache
 from qanet.text.tokenizer import words_of
 
 # Part of the cache key: raise it when the arrays or the tokenizer change.
@@ -190,10 +188,7 @@ def cached_features(
         return _load(path)
     except (OSError, DamagedFile):
         features = build_features(examples, split)
-        try:
-            _save(features, path)
-        except UserError as error:
-            log.warning("%s; the next start will take as long", error)
+        _save(features, path)
         return features
 
 
@@ -316,7 +311,7 @@ def _are_answers(starts: np.ndarray, ends: np.ndarray, lengths: np.ndarray) -> b
 
 
 def _save(features: Features, path: Path) -> None:
-    write_file(path, lambda file: np.savez(file, **to_arrays(features)))
+    write_cache(path, lambda file: np.savez(file, **to_arrays(features)))
 
 
 def _load(path: Path) -> Features:

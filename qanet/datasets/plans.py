@@ -7,6 +7,7 @@ gets the very same batches.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -202,7 +203,7 @@ def plan_reading(
     for context_length, question_length in np.unique(shapes, axis=0):
         same = (shapes == (context_length, question_length)).all(axis=1)
         items = np.flatnonzero(same)
-        pairs = int(_pairs(context_length, question_length))
+        pairs = int(pairs_of(context_length, question_length))
         rows = min(batch_size, max(1, READING_PAIRS // pairs))
         for first in range(0, len(items), rows):
             batch = filled_up(items[first : first + rows], rows)
@@ -235,7 +236,7 @@ def plan_reading_any_shape(
         # What a batch of the first item holds, of the first two, and so on.
         longest = np.maximum.accumulate(question_lengths[first])
         # An empty text is padded to one token.
-        pairs = np.arange(1, len(first) + 1) * _pairs(
+        pairs = np.arange(1, len(first) + 1) * pairs_of(
             np.maximum(windows.lengths[first], 1), np.maximum(longest, 1)
         )
         rows = max(1, int(np.searchsorted(pairs, READING_PAIRS, side="right")))
@@ -251,8 +252,12 @@ def filled_up(items: np.ndarray, rows: int) -> np.ndarray:
     return np.pad(items, (0, -len(items) % rows), constant_values=NO_ITEM)
 
 
-def _pairs(context_length: np.ndarray, question_length: np.ndarray) -> np.ndarray:
-    """Pairs of tokens that attention sees within and between two texts."""
+def pairs_of(context_length: Any, question_length: Any) -> Any:
+    """Pairs of tokens that attention sees within and between two texts.
+
+    Args:
+        context_length, question_length: whole numbers, arrays or tensors of them.
+    """
     return context_length**2 + context_length * question_length + question_length**2
 
 

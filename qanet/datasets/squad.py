@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from qanet.errors import UserError, reading
 from qanet.files import parse_json, write_text
 from qanet.text.tokenizer import count_tokens
+from qanet.utf8 import is_encodable
 
 T = TypeVar("T")
 
@@ -272,12 +273,9 @@ def _field(record: Any, key: str, kind: type, where: str) -> Any:
             f"{where}: {key!r} must be {_JSON_TYPES[kind]}, "
             f"not {_JSON_TYPES[type(value)]}"
         )
-    if kind is str:
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            # JSON can escape one, but nothing could write it to a file again.
-            raise UserError(f"{where}: {key!r} holds half a surrogate pair") from error
+    # JSON can escape half a pair, but nothing could write it to a file again.
+    if kind is str and not is_encodable(value):
+        raise UserError(f"{where}: {key!r} holds half a surrogate pair")
     return value
 
 

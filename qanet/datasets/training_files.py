@@ -27,7 +27,7 @@ from qanet.errors import UserError
 from qanet.files import check_readable
 from qanet.frozen import open_encoder
 from qanet.models.bert_weights import check_pretrained, check_sizes
-from qanet.models.registry import MODELS, contextual_of
+from qanet.models.registry import MODELS, contextual_of, pretrained_of
 from qanet.text.encoders import StoredEncoder
 from qanet.text.pieces import WordPieces
 from qanet.text.tokenizer import words_of
@@ -65,13 +65,13 @@ def check_files(config: Config, resume: bool = False, weights: bool = True) -> N
     if resume:
         return
     model = config.model
-    if MODELS[model.name].limits.answer == 1 and config.training.teacher:
+    if MODELS[model.name].limits.one_word and config.training.teacher:
         # A word's places share one logit, and a teacher tells them apart.
         raise UserError(
             f"training.teacher: {model.name} chooses among words, not places, and "
             "learns from no teacher; leave it out"
         )
-    if MODELS[model.name].load_pretrained and model.pretrained:
+    if pretrained_of(model):
         check = check_pretrained if weights else check_sizes
         check(model)
     if contextual_of(model):
@@ -143,7 +143,7 @@ def _read_packed(config: Config, vocabulary: StoredEncoder | None) -> TrainingDa
             "training.teacher=FILE"
         )
     taught = data.teacher and config.training.teacher_share
-    if taught and MODELS[config.model.name].limits.answer == 1:
+    if taught and MODELS[config.model.name].limits.one_word:
         raise UserError(
             f"{config.data.packed}: has soft targets, from which {config.model.name} "
             "does not learn; set training.teacher_share=0, or pack it without them"
@@ -158,7 +158,7 @@ def _read_packed(config: Config, vocabulary: StoredEncoder | None) -> TrainingDa
             f"{config.data.packed}: is split into other word pieces than those of "
             "the run that goes on; train with --train and --dev"
         )
-    pretrained = MODELS[config.model.name].load_pretrained and config.model.pretrained
+    pretrained = pretrained_of(config.model)
     if pretrained and not vocabulary:
         pieces = WordPieces.load(Path(pretrained))
         if pieces.key != data.vocabulary.key:

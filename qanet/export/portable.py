@@ -63,7 +63,8 @@ def export_onnx(trained: TrainedModel, directory: Path, bits: int = 16) -> None:
         import onnx
         import tf2onnx  # noqa: F401
     model, settings = trained.model, trained.config.model
-    if MODELS[settings.name].text == "words":
+    has_words = MODELS[settings.name].text == "words"
+    if has_words:
         folded = word_embedding(model).fold()
         if bits == 4 and folded.shape[1] % 2:
             raise UserError(
@@ -83,7 +84,6 @@ def export_onnx(trained: TrainedModel, directory: Path, bits: int = 16) -> None:
         write_file(network, lambda file: onnx.save(data, file))
     else:
         model = with_attention(model, settings)
-        has_words = MODELS[settings.name].text == "words"
         _trace(above_words(model) if has_words else model, network)
     trained.vocabulary.save_words(directory)
     text = json.dumps(described(trained.config, trained.threshold), indent=1)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from qanet.datasets.plans import READING_PAIRS
+from qanet.datasets.plans import READING_PAIRS, pairs_of
 from qanet.export.span_graph import best_spans
 from qanet.export.text_graph import Tokenizer, Tokens, WordTable
 from qanet.models.limits import ReadingLimits
@@ -140,7 +140,7 @@ class StringReader(tf.Module):
             ]
         ):
             logits, no_answer = self._logits(tokens, questions)
-        if self.limits.answer == 1:
+        if self.limits.one_word:
             # Start and end are one logit, that of the word.
             logits = logits / 2
         first, last, score = best_spans(
@@ -177,8 +177,7 @@ class StringReader(tf.Module):
         windows = windows_of(contexts.counts, self.limits)
         longest = tf.maximum(1, tf.reduce_max(tf.concat([windows.lengths, [1]], 0)))
         question = tf.reduce_max(tf.concat([questions.counts, [0]], 0))
-        pairs = longest**2 + longest * question + question**2
-        rows = tf.maximum(1, READING_PAIRS // pairs)
+        rows = tf.maximum(1, READING_PAIRS // pairs_of(longest, question))
         items = tf.size(windows.texts)
         context_base = tf.cumsum(contexts.counts, exclusive=True)
         question_base = tf.cumsum(questions.counts, exclusive=True)

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from qanet.text.tokenizer import SOFT_HYPHEN, SPACE, WORD, character_classes
 from qanet.text.vocabulary import RESERVED, UNKNOWN, Vocabulary
+from qanet.utf8 import is_encodable
 
 # Words of the vocabulary whose vectors are computed at once, at export.
 CHUNK = 4096
@@ -115,7 +116,7 @@ class WordTable(tf.Module):
         rows = [
             row
             for row, word in enumerate(vocabulary.words)
-            if row >= len(RESERVED) and _is_text(word)
+            if row >= len(RESERVED) and is_encodable(word)
         ]
         words = [vocabulary.words[row].encode() for row in rows]
         self.rows = _table(words, rows, b"", -1)
@@ -200,14 +201,6 @@ def _plain(words: tf.Tensor) -> tf.Tensor:
 
 def _lower(words: tf.Tensor) -> tf.Tensor:
     return tf.strings.lower(words, encoding="utf-8")
-
-
-def _is_text(word: str) -> bool:
-    try:
-        word.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _table(

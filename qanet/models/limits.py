@@ -17,7 +17,7 @@ class ReadingLimits:
         together: tokens of both texts together, at most; `None` where nothing but the
             memory bounds them.
         answer: tokens of an answer, at most; `None` where any span is one. With 1,
-            start and end are one logit, that of the word.
+            see `one_word`.
     """
 
     window: int = 1000
@@ -25,6 +25,11 @@ class ReadingLimits:
     question: int = 1000
     together: int | None = None
     answer: int | None = None
+
+    @property
+    def one_word(self) -> bool:
+        """Whether an answer is one word, whose start and end are one logit."""
+        return self.answer == 1
 
     def __post_init__(self):
         if not 0 < self.stride <= self.window:

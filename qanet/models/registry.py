@@ -118,6 +118,12 @@ def contextual_of(settings: Section) -> str | None:
     return getattr(settings, "contextual", None)
 
 
+def pretrained_of(settings: Section) -> str | None:
+    """The directory whose weights a model begins with; `None` without one."""
+    has_any = MODELS[settings.name].load_pretrained
+    return settings.pretrained if has_any else None
+
+
 def build_model(config: Section, sizes: Any, no_answer: bool = False) -> "keras.Model":
     """Builds the model that `config.name` names, with untrained weights.
 

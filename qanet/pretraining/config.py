@@ -4,7 +4,12 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, model_validator
 
-from qanet.learning_config import DistributionConfig, LearningConfig
+from qanet.learning_config import (
+    Decay,
+    DistributionConfig,
+    LearningConfig,
+    Optimizer,
+)
 from qanet.models.bert import POSITIONS, BERTConfig
 from qanet.models.bilm import BiLMConfig
 from qanet.settings import (
@@ -35,7 +40,7 @@ class PretrainingLearningConfig(LearningConfig):
     """How a language model is trained."""
 
     steps: PlannedSteps = 20_000
-    decay: Literal["constant", "cosine", "linear", "trapezoid"] = "linear"
+    decay: Decay = "linear"
     beta_1: Rate = 0.9
     clip_norm: PositiveFloat = 1.0
     l2: NonNegativeFloat = 0.0
@@ -86,7 +91,7 @@ class MLMLearningConfig(PretrainingLearningConfig):
     """
 
     learning_rate: PositiveFloat = 5e-4
-    optimizer: Literal["adam", "adamw", "adamax", "adadelta"] = "adamw"
+    optimizer: Optimizer = "adamw"
     epsilon: PositiveFloat = 1e-6
     batch_size: Size = 32
     masked: float = Field(default=0.15, gt=0.0, lt=1.0)

@@ -94,7 +94,10 @@ class Batcher:
             wait = self.wait if several else 0.0
 
     async def _compute_next(self, wait: float) -> bool:
-        """Whether there were several items; here, so that none of them is kept."""
+        """Whether there were several items.
+
+        A method of its own, so that no local variable keeps them in memory.
+        """
         deadline = asyncio.get_running_loop().time() + wait
         batch = await self._next_batch(deadline)
         await self._compute(batch)

@@ -43,7 +43,7 @@ class Explainer:
     @classmethod
     def of(cls, trained: TrainedModel) -> Self:
         """Explains the answers of a trained model, which offers its attention."""
-        # Here, so that a reader of other logits needs no Keras.
+        # Here, since an ONNX export is read without Keras.
         from qanet.models.prediction import any_shape, prediction
 
         settings = trained.config.model

@@ -12,13 +12,12 @@ from pydantic import (
 )
 
 from qanet.text.tokenizer import count_tokens
+from qanet.utf8 import is_encodable
 
 
 def _with_a_token(text: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ValueError("half a surrogate pair is no text") from None
+    if not is_encodable(text):
+        raise ValueError("half a surrogate pair is no text")
     if not count_tokens(text):
         raise ValueError("is blank; give some text")
     return text

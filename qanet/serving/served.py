@@ -107,7 +107,7 @@ class ServedReader:
         await self._nothing_asked.wait()
         await self._answering.stop()
         await self._explaining.stop()
-        # They hold this reader, which would wait for the collector of cycles.
+        # They refer to this reader: its memory would wait for the collector of cycles.
         del self._answering, self._explaining
 
     @property

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from qanet.errors import UserError, first_line, reading
-from qanet.files import write_file
+from qanet.errors import UserError, reading
+from qanet.files import DamagedFile, map_array, write_file
 from qanet.text.vocabulary import Vocabulary
 
 TABLE_FILE = "word_table.npy"
@@ -116,12 +116,9 @@ class FoldedTable(NamedTuple):
 def _map(path: Path, words: int) -> np.ndarray:
     with reading(path):
         try:
-            array = np.lib.format.open_memmap(path, mode="r")
-        except OSError:
-            raise
-        # Nearly anything, from NumPy's header parser.
-        except Exception as error:
-            raise UserError(f"{path}: damaged: {first_line(error)}") from None
+            array = map_array(path)
+        except DamagedFile as error:
+            raise UserError(f"{error}; export it anew") from None
     if array.ndim != 2 or len(array) != words:
         raise UserError(f"{path}: does not hold one row for each word; export it anew")
     return array

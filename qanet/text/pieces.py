@@ -20,6 +20,7 @@ import numpy as np
 
 from qanet.errors import UserError, needing, reading
 from qanet.files import write_text
+from qanet.utf8 import is_encodable
 
 PIECES_FILE = "vocab.txt"
 
@@ -206,7 +207,7 @@ class WordPieces:
         pieces = fields.get("pieces") if isinstance(fields, dict) else None
         if not isinstance(pieces, list) or not all(type(p) is str for p in pieces):
             raise ValueError("it must hold pieces")
-        if any(map(SURROGATES.search, pieces)):
+        if not all(map(is_encodable, pieces)):
             raise ValueError("a piece holds half a surrogate pair")
         return cls(pieces)
 

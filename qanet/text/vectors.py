@@ -21,7 +21,7 @@ import numpy as np
 
 from qanet.console import log
 from qanet.errors import UserError, reading
-from qanet.files import byte_lines, pack_json, read_arrays, unpack_json, write_file
+from qanet.files import byte_lines, pack_json, read_arrays, unpack_json, write_cache
 
 RESERVED_ROWS = 2  # padding and unknown
 
@@ -252,7 +252,4 @@ def _read_cache(cache: Path) -> WordVectors | None:
 
 def _write_cache(cache: Path, vectors: WordVectors) -> None:
     words = pack_json(vectors.words)
-    try:
-        write_file(cache, lambda file: np.savez(file, words=words, table=vectors.table))
-    except UserError as error:
-        log.warning("%s; the next start will take as long", error)
+    write_cache(cache, lambda file: np.savez(file, words=words, table=vectors.table))

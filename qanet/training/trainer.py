@@ -13,7 +13,7 @@ from qanet.datasets.plans import PlannedBatch, plan_training, sources_of
 from qanet.datasets.training_data import TrainingData
 from qanet.datasets.windows import Windows, training_windows
 from qanet.evaluation.evaluator import evaluate
-from qanet.models.registry import MODELS, forward_flops
+from qanet.models.registry import MODELS, forward_flops, pretrained_of
 from qanet.reader import NotFinite, Reader
 from qanet.run import Run, build_run_model, embedding_sizes
 from qanet.training.checkpoint import checkpoints
@@ -62,7 +62,7 @@ class Trainer:
         self.left_out = left_out_of(data.sources, windows)
         table = data.vocabulary.table(data.train.words)
         features = data.train
-        if MODELS[config.model.name].limits.answer == 1:
+        if MODELS[config.model.name].limits.one_word:
             features = at_first_places(features, table, windows)
         task = Task(
             learner=reading_learner(self.model, config, data.teacher is not None),
@@ -92,11 +92,10 @@ class Trainer:
     def _load_initial_weights(self) -> None:
         """Gives the model the weights of another run, or of a pre-trained encoder."""
         model, start_from = self.config.model, self.config.training.start_from
-        load_pretrained = MODELS[model.name].load_pretrained
         if start_from:
             Run(start_from).load_weights(self.model)
-        elif load_pretrained and model.pretrained:
-            load_pretrained(self.model, model)
+        elif pretrained_of(model):
+            MODELS[model.name].load_pretrained(self.model, model)
 
     def _measure(self) -> dict[str, float]:
         """Scores the model on dev.

@@ -6,10 +6,8 @@ from pathlib import Path
 
 from qanet.errors import UserError, first_line, needing, reading
 from qanet.files import digest_of
+from qanet.translation.translator import BATCH_SIZE, BATCH_TOKENS, BEAMS
 
-BEAMS = 5
-# Sub-words of a batch of sources, padding included.
-BATCH_TOKENS = 1024
 # Sub-words of a sentence: the models have 512 positions or more.
 LONGEST_SOURCE, LONGEST_TARGET = 400, 500
 # SentencePiece's sign for a blank.
@@ -32,8 +30,7 @@ class CTranslateTranslator:
             has no such language.
     """
 
-    # Enough for full batches of each length, and soon stored.
-    batch_size = 512
+    batch_size = BATCH_SIZE
 
     def __init__(self, directory: Path, languages: tuple[str, str] | None = None):
         ctranslate2, sentencepiece = _libraries()

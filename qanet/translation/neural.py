@@ -11,10 +11,7 @@ import numpy as np
 from qanet.translation.run import TranslationRun
 from qanet.translation.search import BeamSearch, Sampling
 from qanet.translation.subwords import END, PADDING
-
-BEAMS = 5
-# Sub-words of a batch of sources, padding included.
-BATCH_TOKENS = 1024
+from qanet.translation.translator import BATCH_SIZE, BATCH_TOKENS, BEAMS
 
 
 class NeuralTranslator:
@@ -31,8 +28,7 @@ class NeuralTranslator:
         UserError: a file of the directory is missing or damaged.
     """
 
-    # Enough for full batches of each length, and soon stored.
-    batch_size = 512
+    batch_size = BATCH_SIZE
 
     def __init__(
         self,

@@ -8,6 +8,13 @@ from typing import Protocol
 from qanet.backend import load_keras
 from qanet.errors import UserError
 
+# Of the translators that compute on this machine.
+BEAMS = 5
+# Sub-words of a batch of sources, padding included.
+BATCH_TOKENS = 1024
+# Sentences: enough for full batches of each length, and soon stored.
+BATCH_SIZE = 512
+
 
 class Translator(Protocol):
     """Translates from one language into another.

@@ -132,7 +132,7 @@ def load(directory, workers):
     return Loaded(version)
 
 serve._load = load
-serve.check_reader = serve.load_backend = lambda directories: None
+serve.check_readers = serve.load_backend = lambda directories: None
 cli.main(sys.argv[1:])
 """
 
