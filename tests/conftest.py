@@ -93,6 +93,7 @@ def memory_as_it_is():
 
 LONGEST = (
     "test_jax",
+    "test_sample_is_learned",
     "test_distribution",
     "test_contract",
     "test_translator_trainer",
