@@ -237,8 +237,9 @@ def rank_answers(
     """Cuts the best answers out of one context or several.
 
     Spans of several contexts compete by their logits (Clark and Gardner, 2018): the
-    score is the softmax over all spans of all of them. There is no answer where none
-    of the contexts has one, so the lowest logit of that competes with the spans.
+    score is the softmax over all allowed spans of all of them, and no answer, whose
+    logit is the sum of those of start and end. There is no answer where none of the
+    contexts has one, so the lowest logit of that competes with the spans.
 
     Args:
         contexts: The original texts.

@@ -30,7 +30,7 @@ class LearningConfig(Section):
         epsilon: what the optimizer adds to what it divides by; Adadelta adds it under
             both of its roots.
         weight_decay: decay of the matrices under `adamw`, as a part of the rate
-            (Loshchilov and Hutter, 2019).
+            (Loshchilov and Hutter, 2019); beside it `l2` is usually set to 0.
         clip_norm: upper bound of the gradient's global norm.
         l2: weight of the L2 penalty on matrices (not on biases and norm scales).
         ema_decay: decay of the exponential moving average of the weights, which

@@ -1,6 +1,6 @@
 """Where the answer stands in the paraphrase of its sentence.
 
-Two ways to compare words: `bigrams` is the paper's (Yu et al., 2018, section 3);
+Two ways to compare words: `bigrams` is after the paper (Yu et al., 2018, section 3);
 `edges` is ours, after ideas of chrisakroyd's QANet: stop words at the edges do not
 count, words are compared by their Jaro-Winkler similarity, and the whole must look like
 the answer.
@@ -69,11 +69,12 @@ def find_exact(answer: str, text: str, position: float) -> Match | None:
 
 
 def find_by_bigrams(answer: str, text: str, position: float) -> Match | None:
-    """Finds an answer the paper's way.
+    """Finds an answer by the measure of the paper.
 
     The word most like the answer's first word is the new start and the one most like
     its last word is the new end, by the share of pairs of neighbouring letters that
-    two words have in common.
+    two words have in common. The paper takes several candidates that begin and end
+    so, and of them the one most like the whole answer; how many, it does not say.
 
     Args:
         answer: The old answer.

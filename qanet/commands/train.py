@@ -33,7 +33,12 @@ VOCABULARY_OF_WORDS = (
     "vocabulary.character_min_count",
     "vocabulary.characters_per_word",
 )
-# Of these those that mean nothing where the word vectors are given.
+OF_CHARACTERS = (
+    "model.character_dropout",
+    "model.character_filters",
+    "model.character_kernel",
+)
+# Of the vocabulary's those that mean nothing where the word vectors are given.
 OF_TRAINED_VECTORS = ("vocabulary.word_width", "vocabulary.word_min_count")
 
 
@@ -166,14 +171,24 @@ def _check_effect(options: argparse.Namespace, config) -> None:
             ignored["vocabulary.extra_vectors"] = "without vocabulary.vectors"
         if not model.character_filters:
             ignored["model.character_kernel"] = "with model.character_filters=0"
+        if not model.character_width:
+            ignored |= dict.fromkeys(OF_CHARACTERS, "with model.character_width=0")
     else:
         ignored = dict.fromkeys(VOCABULARY_OF_WORDS, "without a reader of words")
         if model.pretrained:
             ignored["vocabulary.pieces"] = "with model.pretrained, which has its own"
     if not contextual_of(model):
         ignored["model.contextual_layers"] = "without model.contextual=DIRECTORY"
+    training = config.training
+    if not training.warmup_steps:
+        ignored["training.warmup"] = "with training.warmup_steps=0"
     for key, why in ignored.items():
         check_not_set(options, key, why)
+    if training.warmup_steps > training.steps:
+        log.warning(
+            f"training.warmup_steps={training.warmup_steps:,}: the training ends "
+            f"before, at step {training.steps:,}, and never has its full rate"
+        )
 
 
 def _check_packed(options: argparse.Namespace) -> None:

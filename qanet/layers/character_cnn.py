@@ -1,5 +1,5 @@
 """A word's features from its characters, by filters of several widths (Kim et al.,
-2016, section 2.2; as in ELMo: Peters et al., 2018, section 3.4)."""
+2016; as in ELMo: Peters et al., 2018, section 3.4)."""
 
 import keras
 from keras import ops

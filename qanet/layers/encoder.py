@@ -40,7 +40,8 @@ class EncoderStack(keras.layers.Layer):
         residual_scale: fixed factor of every sub-layer's output.
         position_scale: amplitude of the position signal.
         position_per_block: add the position signal at the start of every block, as
-            the paper's text says, instead of once each time the stack is applied.
+            the paper's figure 1 draws it, instead of once each time the stack is
+            applied.
         separable: make the convolutions depthwise-separable.
         final_norm: normalise the output, as the authors' code does.
 

@@ -10,8 +10,8 @@ from qanet.layers.logits import with_no_answer
 class NoAnswerLogit(keras.layers.Layer):
     """Puts one trained logit before those of the context's tokens.
 
-    Start and end share it. A question is held to have no answer with the probability
-    softmax([b; start])_0 softmax([b; end])_0: the tokens have to outweigh it.
+    Start and end share it: the tokens have to outweigh it. What it makes the
+    probability of no answer, `qanet.decoding.rank_answers` tells.
 
     Input: float logits `(batch, length)`.
     Output: logits `(batch, 1 + length)`.

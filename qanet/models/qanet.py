@@ -56,8 +56,8 @@ class QANetConfig(WordReaderConfig):
             training step (stochastic depth).
         residual_scale: fixed factor of every sub-layer's output; the paper has 1.
         position_scale: amplitude of the position signal; the paper has 1.
-        position_per_block: add the position signal in every block, as the paper's text
-            says, not once each time a stack is applied.
+        position_per_block: add the position signal in every block, as the paper's
+            figure 1 draws it, not once each time a stack is applied.
         final_norm: normalise the output of each stack; the paper has false.
     """
 

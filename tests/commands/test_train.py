@@ -95,6 +95,14 @@ def test_an_option_and_its_setting(refused, tmp_path, option, key):
             "model.character_kernel: changes nothing with model.character_filters=0",
         ),
         (
+            "--set model.character_width=0 --set model.character_dropout=0.5",
+            "model.character_dropout: changes nothing with model.character_width=0",
+        ),
+        (
+            "--set training.warmup_steps=0 --set training.warmup=logarithmic",
+            "training.warmup: changes nothing with training.warmup_steps=0",
+        ),
+        (
             "--preset bert --set model.pretrained=a --set vocabulary.pieces=500",
             "vocabulary.pieces: changes nothing with model.pretrained",
         ),
@@ -102,6 +110,18 @@ def test_an_option_and_its_setting(refused, tmp_path, option, key):
 )
 def test_a_setting_without_effect(refused, tmp_path, given, message):
     assert message in refused(cli.train, *given.split(), "--output", tmp_path / "run")
+
+
+@pytest.mark.parametrize(("warmup_steps", "is_told"), [(7, False), (8, True)])
+def test_a_warm_up_beyond_the_last_step_is_told(
+    tmp_path, capsys, warmup_steps, is_told
+):
+    given = ["--train", tmp_path / "absent", "--output", tmp_path / "run"]
+    for setting in ("training.steps=7", f"training.warmup_steps={warmup_steps}"):
+        given += ["--set", setting]
+    with pytest.raises(SystemExit):
+        cli.train(list(map(str, given)))
+    assert ("never has its full rate" in capsys.readouterr().err) == is_told
 
 
 @pytest.mark.parametrize("key", ["characters_per_word", "extra_vectors"])
