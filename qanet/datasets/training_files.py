@@ -120,53 +120,73 @@ def _check_untaught(training: TrainingConfig) -> None:
 
 def _read_packed(config: Config, vocabulary: StoredEncoder | None) -> TrainingData:
     """What a packed data set holds, where that goes with the settings."""
+    path = config.data.packed
     if contextual_of(config.model):
         raise UserError(
-            f"{config.data.packed}: a packed data set has no texts, which "
-            "model.contextual reads; train with --train and --dev"
-        )
-    data = load_packed(config.data.packed, MODELS[config.model.name].text)
-    for name in config.data.mix.keys() - data.sources.keys():
-        raise UserError(
-            f"{config.data.packed}: has no training set {name!r}, which data.mix "
-            f"names; it has {', '.join(data.sources)}"
-        )
-    for name in data.sources.keys() - config.data.mix.keys():
-        log.warning(
-            f"{config.data.packed}: its training set {name!r} takes no part; to draw "
-            "from it, give it a weight in data.mix"
+            f"{path}: a packed data set has no texts, which model.contextual reads; "
+            "train with --train and --dev"
         )
     if config.training.teacher:
         raise UserError(
-            f"training.teacher: {config.data.packed} brings its own soft targets "
-            "or none; leave this out, or pack it anew with --set "
-            "training.teacher=FILE"
+            f"training.teacher: {path} brings its own soft targets or none; leave this "
+            "out, or pack it anew with --set training.teacher=FILE"
         )
-    taught = data.teacher and config.training.teacher_share
-    if taught and MODELS[config.model.name].limits.one_word:
-        raise UserError(
-            f"{config.data.packed}: has soft targets, from which {config.model.name} "
-            "does not learn; set training.teacher_share=0, or pack it without them"
-        )
-    if data.teacher and data.teacher.none_first != config.data.no_answer:
-        raise UserError(
-            f"{config.data.packed}: its soft targets are of another data.no_answer "
-            f"than {config.data.no_answer}; pack it anew with this setting"
-        )
-    if vocabulary and vocabulary.key != data.vocabulary.key:
-        raise UserError(
-            f"{config.data.packed}: is split into other word pieces than those of "
-            "the run that goes on; train with --train and --dev"
-        )
-    pretrained = pretrained_of(config.model)
-    if pretrained and not vocabulary:
-        pieces = WordPieces.load(Path(pretrained))
-        if pieces.key != data.vocabulary.key:
-            raise UserError(
-                f"{config.data.packed}: is split into other word pieces than those of "
-                f"model.pretrained={pretrained}; pack it anew with this setting"
-            )
+    data = load_packed(path, MODELS[config.model.name].text)
+    _check_sources(config, data)
+    _check_soft_targets(config, data)
+    _check_pieces(config, data, vocabulary)
     return replace(data, vocabulary=vocabulary or data.vocabulary)
+
+
+def _check_sources(config: Config, packed: TrainingData) -> None:
+    """Refuses weights of training sets that are not there; tells of sets without."""
+    path, weighed, there = config.data.packed, config.data.mix, packed.sources
+    for name in weighed.keys() - there.keys():
+        raise UserError(
+            f"{path}: has no training set {name!r}, which data.mix names; it has "
+            f"{', '.join(there)}"
+        )
+    for name in there.keys() - weighed.keys():
+        log.warning(
+            f"{path}: its training set {name!r} takes no part; to draw from it, give "
+            "it a weight in data.mix"
+        )
+
+
+def _check_soft_targets(config: Config, packed: TrainingData) -> None:
+    """Refuses soft targets from which this reader cannot learn."""
+    path, model = config.data.packed, config.model.name
+    if not packed.teacher:
+        return
+    if config.training.teacher_share and MODELS[model].limits.one_word:
+        raise UserError(
+            f"{path}: has soft targets, from which {model} does not learn; set "
+            "training.teacher_share=0, or pack it without them"
+        )
+    if packed.teacher.none_first != config.data.no_answer:
+        raise UserError(
+            f"{path}: its soft targets are of another data.no_answer than "
+            f"{config.data.no_answer}; pack it anew with this setting"
+        )
+
+
+def _check_pieces(
+    config: Config, packed: TrainingData, vocabulary: StoredEncoder | None
+) -> None:
+    """Refuses word pieces that are not those of the model's weights."""
+    path, pretrained = config.data.packed, pretrained_of(config.model)
+    if vocabulary and vocabulary.key != packed.vocabulary.key:
+        raise UserError(
+            f"{path}: is split into other word pieces than those of the run that goes "
+            "on; train with --train and --dev"
+        )
+    if vocabulary or not pretrained:
+        return
+    if WordPieces.load(Path(pretrained)).key != packed.vocabulary.key:
+        raise UserError(
+            f"{path}: is split into other word pieces than those of "
+            f"model.pretrained={pretrained}; pack it anew with this setting"
+        )
 
 
 def _read_files(

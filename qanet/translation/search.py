@@ -65,21 +65,15 @@ class BeamSearch(keras.Model):
     def call(self, inputs):
         source = inputs["source"]
         rows, beams = source.shape[0], self.beams
-        memory = _repeated(self.model.encode(source), beams)
-        state = self.model.begin(memory, self.length)
+        memory, state, tokens = _begun(self.model, source, beams, self.length)
         first = [0.0] + [IMPOSSIBLE] * (beams - 1)
         none = ops.full((rows, beams), IMPOSSIBLE, dtype="float32")
         alive = none * 0.0 + ops.convert_to_tensor(first, dtype="float32")
-        tokens = ops.zeros((rows, beams, self.length), dtype="int32")
 
         def step(position, state, alive, tokens, ended, ended_tokens):
-            before = ops.take(tokens, ops.maximum(position - 1, 0), axis=2)
-            last = ops.where(position > 0, before, BEGIN)
-            last = ops.reshape(last, (rows * beams,))
-            logits, state = self.model.advance(memory, state, last, position)
-            pieces = logits.shape[-1]
-            gains = _possible(ops.log_softmax(logits), position)
-            scores = alive[:, :, None] + ops.reshape(gains, (rows, beams, pieces))
+            gains, state = _gains(self.model, memory, state, tokens, position)
+            pieces = gains.shape[-1]
+            scores = alive[:, :, None] + gains
             # Twice as many as beams, so that enough remain where some of them end.
             scores, places = ops.top_k(ops.reshape(scores, (rows, -1)), 2 * beams)
             parents, added = places // pieces, ops.cast(places % pieces, "int32")
@@ -146,19 +140,14 @@ class Sampling(keras.Model):
         source = inputs["source"]
         rows, count = source.shape[0], self.count
         seeds = ops.cast(inputs["seed"], "uint32")[:, None]
-        memory = _repeated(self.model.encode(source), count)
-        state = self.model.begin(memory, self.length)
-        tokens = ops.zeros((rows, count, self.length), dtype="int32")
+        memory, state, tokens = _begun(self.model, source, count, self.length)
         scores = ops.zeros((rows, count), dtype="float32")
 
         def step(position, state, tokens, scores, ended):
-            before = ops.take(tokens, ops.maximum(position - 1, 0), axis=2)
-            last = ops.where(position > 0, before, BEGIN)
-            last = ops.reshape(last, (rows * count,))
-            logits, state = self.model.advance(memory, state, last, position)
-            pieces = logits.shape[-1]
-            gains = _possible(ops.log_softmax(logits / self.temperature), position)
-            gains = ops.reshape(gains, (rows, count, pieces))
+            gains, state = _gains(
+                self.model, memory, state, tokens, position, self.temperature
+            )
+            pieces = gains.shape[-1]
             steps = ops.zeros_like(seeds) + ops.cast(position, "uint32")
             bits = hash_uniform_bits(
                 ops.arange(count * pieces, dtype="int32")[None], (seeds, steps)
@@ -195,9 +184,28 @@ class Sampling(keras.Model):
         return _rows_of(tokens, best), scores
 
 
-def _repeated(memory, count):
-    """Each row of a batch as many times, one after the other."""
-    return keras.tree.map_structure(lambda x: ops.repeat(x, count, axis=0), memory)
+def _begun(model, source, count, length):
+    """What `count` hypotheses of each row begin with: memory, state and no tokens."""
+    # Each row as many times, one after the other.
+    memory = keras.tree.map_structure(
+        lambda x: ops.repeat(x, count, axis=0), model.encode(source)
+    )
+    tokens = ops.zeros((source.shape[0], count, length), dtype="int32")
+    return memory, model.begin(memory, length), tokens
+
+
+def _gains(model, memory, state, tokens, position, temperature=1.0):
+    """The log probability of each next sub-word, after what the decoder has seen.
+
+    Returns:
+        float32 `(batch, count, sub-words)`, and the decoder's next state.
+    """
+    rows, count, _ = tokens.shape
+    before = ops.take(tokens, ops.maximum(position - 1, 0), axis=2)
+    last = ops.reshape(ops.where(position > 0, before, BEGIN), (rows * count,))
+    logits, state = model.advance(memory, state, last, position)
+    gains = _possible(ops.log_softmax(logits / temperature), position)
+    return ops.reshape(gains, (rows, count, -1)), state
 
 
 def _possible(log_probabilities, position):
