@@ -8,12 +8,16 @@ import socket
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from qanet.commands.options import check_readers, load_backend, positive
 from qanet.console import log, say
 from qanet.cores import own_cores
 from qanet.errors import UserError, needing
 from qanet.shipped import shipped_reader
+
+if TYPE_CHECKING:
+    from qanet.serving.readers import Readers
 
 # Bytes of an answer that the system holds for a client.
 SEND_BUFFER = 2**16
@@ -75,12 +79,7 @@ def add_parser(commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    with needing(
-        "the server needs fastapi, prometheus-client and uvicorn", "qanet[serve]"
-    ):
-        import fastapi  # noqa: F401
-        import prometheus_client  # noqa: F401
-        import uvicorn  # noqa: F401
+    _check_libraries()
     # Windows has no such signal.
     if hasattr(signal, "SIGHUP"):
         # There is no reader yet that could be loaded anew. `nohup` ignores it before.
@@ -103,22 +102,41 @@ def _run(options: argparse.Namespace) -> None:
         paths = ", ".join(map(str, directories.values()))
         say(f"loading {paths}; then at {address_of(host, port)}", flush=True)
         if hasattr(signal, "SIGHUP"):
-            is_attended = not is_kept and _has_terminal()
-
-            def hang_up(*_):
-                # A terminal that is closed sends it too.
-                if is_attended and not _has_terminal():
-                    signal.raise_signal(signal.SIGTERM)
-                else:
-                    readers.reload_soon()
-
-            signal.signal(signal.SIGHUP, hang_up)
+            _reload_at_hang_up(readers, is_kept)
         readers.load()
         # uvicorn finishes what it has accepted, and then sends the signal once more.
         # Not before: the first process of a container ignores it where nothing
         # handles it, so a server that still loads would not end.
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         make_server(make_app(readers), log.level).run(sockets=[bound])
+
+
+def _check_libraries() -> None:
+    with needing(
+        "the server needs fastapi, prometheus-client and uvicorn", "qanet[serve]"
+    ):
+        import fastapi  # noqa: F401
+        import prometheus_client  # noqa: F401
+        import uvicorn  # noqa: F401
+
+
+def _reload_at_hang_up(readers: "Readers", is_kept: bool) -> None:
+    """Lets SIGHUP load the readers anew, or end a server whose terminal is closed.
+
+    Args:
+        readers: the server's.
+        is_kept: whether it was started to outlive its terminal.
+    """
+    is_attended = not is_kept and _has_terminal()
+
+    def hang_up(*_):
+        # A terminal that is closed sends it too.
+        if is_attended and not _has_terminal():
+            signal.raise_signal(signal.SIGTERM)
+        else:
+            readers.reload_soon()
+
+    signal.signal(signal.SIGHUP, hang_up)
 
 
 def _has_terminal() -> bool:

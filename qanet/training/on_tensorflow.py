@@ -213,16 +213,23 @@ def distribute(strategy: str) -> TensorFlowDistribution:
         return TensorFlowDistribution(_mirrored(*_split_processor(own_cores())))
     if strategy == "multi_worker":
         is_chief = is_first_worker()
-        try:
-            workers = tf.distribute.MultiWorkerMirroredStrategy()
-        except (ValueError, RuntimeError, tf.errors.OpError) as error:
-            raise UserError(
-                f"distribution.strategy=multi_worker: TF_CONFIG "
-                f"{os.environ.get('TF_CONFIG')}: this worker cannot be started "
-                f"({first_line(error)}); set the addresses of all workers with free "
-                f"ports, as in {EXAMPLE}"
-            ) from None
-        return TensorFlowDistribution(workers, is_chief=is_chief)
+        return TensorFlowDistribution(_workers(), is_chief=is_chief)
+    return TensorFlowDistribution(_tpu(), static_shapes=True)
+
+
+def _workers() -> tf.distribute.MultiWorkerMirroredStrategy:
+    try:
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    except (ValueError, RuntimeError, tf.errors.OpError) as error:
+        raise UserError(
+            f"distribution.strategy=multi_worker: TF_CONFIG "
+            f"{os.environ.get('TF_CONFIG')}: this worker cannot be started "
+            f"({first_line(error)}); set the addresses of all workers with free "
+            f"ports, as in {EXAMPLE}"
+        ) from None
+
+
+def _tpu() -> tf.distribute.TPUStrategy:
     name = os.environ.get("TPU_NAME", "local")
     try:
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(name)
@@ -234,9 +241,7 @@ def distribute(strategy: str) -> TensorFlowDistribution:
         raise UserError(
             f"distribution.strategy=tpu: no TPU found as TPU_NAME={name} ({reason})"
         ) from None
-    return TensorFlowDistribution(
-        tf.distribute.TPUStrategy(resolver), static_shapes=True
-    )
+    return tf.distribute.TPUStrategy(resolver)
 
 
 @functools.cache
