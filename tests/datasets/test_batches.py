@@ -304,3 +304,26 @@ def test_tf_data_delivers_batches_of_several_sizes():
     dataset = training_dataset(maker, plan)
     sizes = [len(inputs["context_words"]) for inputs, _ in dataset.as_numpy_iterator()]
     assert sizes == [3, 2]
+
+
+def test_windows_need_not_be_of_the_first_examples():
+    """Those of examples that cannot be trained on are left out."""
+    examples = [example(9, (0, 0)), example(4, (2, 3), number=1), example(4, number=2)]
+    features = build_features(examples)
+    windows = Windows(np.array([1, 2]), np.array([1, 0]), np.array([3, 4]))
+    # Each column tells its example and its token; no answer is the first of each.
+    said = [10 * i + np.arange(1 + length) for i, length in enumerate((9, 4, 4))]
+    teacher = TeacherTargets(
+        np.tile(np.concatenate(said).astype("float16"), (2, 1)),
+        np.array([0, 10, 15, 20]),
+        none_first=True,
+    )
+    table = {"words": np.zeros(len(features.words), "int32")}
+    maker = BatchMaker(features, table, windows, no_answer=True, teacher=teacher)
+    targets = maker.targets(PlannedBatch(np.array([0, 1]), 4, 3))
+    assert targets["start_logits"].tolist() == [[0, 0, 1, 0, 0], [1, 0, 0, 0, 0]]
+    assert targets["end_logits"].tolist() == [[0, 0, 0, 1, 0], [1, 0, 0, 0, 0]]
+    assert targets["teacher_start_logits"].tolist() == [
+        [10, 12, 13, 14, -np.inf],
+        [20, 21, 22, 23, 24],
+    ]

@@ -190,8 +190,6 @@ def test_the_first_answer_that_the_context_holds_counts():
     assert answer_of(features_of(*answers, context="a\u200b b")) == ["b"]
 
 
-# The cache.
-
 EXAMPLES = [
     question(("cat", 4), ("the cat", 35), id="q1"),
     question(("a dog", -1), ("km", 17), id="q2"),
@@ -378,6 +376,22 @@ def test_features_without_spans_are_features(arrays):
 )
 def test_arrays_that_do_not_go_together(arrays, name, change):
     with pytest.raises(ValueError, match=r".+"):
+        from_arrays(arrays | {name: change(arrays[name])})
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("context_splits", lambda splits: np.array([*splits[:-1], splits[-1] - 1])),
+        ("context_spans", lambda spans: spans[:-1]),
+        ("starts", lambda starts: starts[:1]),
+        ("ends", lambda ends: ends[:1]),
+    ],
+)
+def test_arrays_that_numpy_would_take(name, change):
+    """They stand for something, though not for what was written."""
+    arrays = to_arrays(build_features([question(("slept.", 43))] * 2))
+    with pytest.raises(ValueError, match="do not go together"):
         from_arrays(arrays | {name: change(arrays[name])})
 
 

@@ -220,6 +220,29 @@ def test_a_set_of_which_nothing_would_be_drawn_is_named():
         plan_training(windows_of(*[3] * 54), {ORIGINAL: 4, "fr": 50}, config, 1, 1, 0)
 
 
+def test_what_an_epoch_leaves_of_a_set_comes_first_in_the_next():
+    config = mixed_config(original=2, fr=1)  # three of eight an epoch
+    plan = plan_training(
+        windows_of(*[3] * 14), {ORIGINAL: 6, "fr": 8}, config, 1, 72, 0
+    )
+    drawn = [item for item in items_of(plan) if item >= 6]
+    assert set(range(6, 14)) - {*drawn[:6]} <= set(drawn[6:9])
+
+
+def test_a_batch_comes_where_its_bucket_is_full():
+    lengths = [3] * 40 + [9] * 24
+    plan = planned(windows_of(*lengths), data_config(4, 12), 4, 32, seed=5)
+    random = np.random.default_rng(5)
+    waiting, expected = {3: [], 9: []}, []
+    for item in [*random.permutation(64), *random.permutation(64)]:
+        queue = waiting[lengths[item]]
+        queue.append(item)
+        if len(queue) == 4:
+            expected.append([*queue])
+            queue.clear()
+    assert [batch.items.tolist() for batch in plan] == expected
+
+
 # The reading plan.
 
 

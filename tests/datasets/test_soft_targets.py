@@ -86,6 +86,7 @@ def test_on_the_same_tokens_the_probabilities_are_the_teachers():
     features, logits = said_of(EXAMPLES, letters)
     targets = made_targets(EXAMPLES, features, logits, "d")
     taught = aligned(targets, EXAMPLES, features, False, 3, NAMES)
+    check_teacher(taught, features)
     for found, said in zip(rows(taught, 3), logits, strict=True):
         expected = np.log(probabilities(said)[:, 1:])
         np.testing.assert_allclose(found, expected, rtol=2e-3)
@@ -171,6 +172,11 @@ def test_a_teacher_that_does_not_know_no_answer_is_refused():
         {"questions": np.frombuffer(b"{", dtype=np.uint8)},
         {"format": np.float64("inf")},
         {"context_splits": np.array([0, 3, 1]), "spans": np.zeros((1, 2), "int32")},
+        {"context_splits": np.array([0, 2]), "spans": np.zeros((2, 2), "int32")},
+        {"no_answer": np.zeros(1, "float32")},
+        {"logits_splits": np.array([0.0, 3.0])},
+        {"context_splits": np.array([0.0, 3.0])},
+        {"logits_splits": np.array([1, 4]), "logits": np.zeros((2, 4), "float16")},
     ],
     ids=lambda changes: next(iter(changes)),
 )
@@ -196,6 +202,8 @@ def test_a_file_that_cannot_be_read(tmp_path):
 def test_fingerprints_tell_the_fields_apart_and_take_any_text():
     one = Example("1", "2 who?", "\ud83d", ())
     other = Example("12", " who?", "\ud83d", ())
+    assert fingerprint(one) != fingerprint(other)
+    one, other = Example("1", "who? a", "b", ()), Example("1", "who? ", "ab", ())
     assert fingerprint(one) != fingerprint(other)
 
 

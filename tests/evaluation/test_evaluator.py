@@ -54,6 +54,19 @@ class DoubtingReader(KnowingReader):
         return [sorted(some, key=lambda answer: -answer.score) for some in ranked]
 
 
+class PartlyRightReader(DoubtingReader):
+    """Answers two questions with the same word, which is all of the first answer."""
+
+    def __init__(self):
+        super().__init__([0.1, 0.2])
+
+    def read(self, examples, features, chosen=None, top_k=1, progress=None):
+        return [
+            [Answer("städte", 4, 10, 0.5 - none), Answer("", 0, 0, none)]
+            for none in self.probabilities
+        ]
+
+
 def data_set(count, impossible=()):
     examples = []
     for i in range(count):
@@ -236,3 +249,13 @@ def test_probabilities_of_no_answer_are_written(tmp_path):
     evaluate(DoubtingReader([0.25, 0.5]), examples, features).save(tmp_path, "dev.json")
     written = json.loads((tmp_path / "na_prob.json").read_text())
     assert written == {"q0": 0.25, "q1": 0.5}
+
+
+def test_the_threshold_is_that_of_f1():
+    """That of exact match would be the lower one: no answer counts as all of it."""
+    context = "die städte 1 und mehr"
+    golds = Span("städte", 4), Span("städte 1", 4)
+    examples = [Example(gold.text, "was?", context, (gold,)) for gold in golds]
+    features = build_features(examples)
+    result = evaluate(PartlyRightReader(), examples, features, choose_threshold=True)
+    assert result.metrics["threshold"] == 0.2

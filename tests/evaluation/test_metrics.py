@@ -45,6 +45,7 @@ def example(identifier, *golds):
         ("“quoted”", "“quoted”"),
         # An article ends at any character that is not a letter, digit or underscore.
         ("the–end", "–end"),
+        ("x–a–y", "x– –y"),
         ("ÉCOLE", "école"),
         ("thé", "thé"),
         ("北京", "北京"),
@@ -121,6 +122,12 @@ def test_questions_missing_from_the_denominator(metric):
     assert scores["total"] == 3
     assert scores["exact_match"] == pytest.approx(100 / 3)
     assert scores["f1"] == pytest.approx(100 / 3)
+
+
+@pytest.mark.parametrize("metric", [squad_v1, squad_v2])
+def test_any_gold_answer_counts(metric):
+    scores = metric([example("1", "navy", "dark blue")], {"1": "dark blue"})
+    assert (scores["exact_match"], scores["f1"]) == (100.0, 100.0)
 
 
 def test_missing_prediction_is_not_an_empty_prediction():

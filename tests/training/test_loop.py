@@ -43,6 +43,23 @@ def test_a_score_that_is_no_number_stops_the_training(tmp_path, score):
     assert not run.weights_path.exists()
 
 
+def looped(directory, measure, train, plan, flops=None, **settings):
+    """A loop whose steps are those of `train`."""
+    task = Task(
+        (learner := small_learner(steps=len(plan), **settings)),
+        maker=None,
+        plan=plan,
+        measure=measure,
+        score=lambda measured: measured["score"],
+        headline=("score", "score"),
+        flops=flops,
+    )
+    distribution = make_distribution(DistributionConfig())
+    loop = Loop(task, learner.config, Run(directory / "run"), distribution)
+    loop.train = train
+    return loop
+
+
 def test_the_figures_of_the_history(tmp_path, clock):
     """Two steps of half a second, and a measurement of a hundred seconds."""
 
@@ -55,19 +72,15 @@ def test_the_figures_of_the_history(tmp_path, clock):
             clock.now += 0.5
             yield np.float32(loss), np.float32(0.25)
 
-    learner = small_learner(steps=2, evaluate_every=2, checkpoint_every=2)
-    task = Task(
-        learner,
-        maker=None,
-        plan=[PlannedBatch(np.arange(4), 5, 3)] * 2,
-        measure=measure,
-        score=lambda measured: measured["score"],
-        headline=("score", "score"),
+    loop = looped(
+        tmp_path,
+        measure,
+        train,
+        [PlannedBatch(np.arange(4), 5, 3)] * 2,
         flops=lambda batch: 3_000_000_000,
+        evaluate_every=2,
+        checkpoint_every=2,
     )
-    distribution = make_distribution(DistributionConfig())
-    loop = Loop(task, learner.config, Run(tmp_path / "run"), distribution)
-    loop.train = train
     loop.fit()
     (row,) = loop.progress.history
     assert row == {
@@ -82,3 +95,41 @@ def test_the_figures_of_the_history(tmp_path, clock):
         "loss": 2.0,
         "score": 7.0,
     }
+
+
+def test_the_speed_of_a_round_is_of_all_its_steps_alone(tmp_path, clock):
+    """Rounds of two stretches and batches of two sizes; the second has slower steps."""
+    taken = []
+
+    def train(maker, plan):
+        for batch in plan:
+            taken.append(batch)
+            clock.now += 0.5 if len(taken) <= 4 else 1.0
+            yield np.float32(1), np.float32(1)
+
+    loop = looped(
+        tmp_path,
+        lambda: {"score": 1.0},
+        train,
+        [PlannedBatch(np.arange(size), 5, 3) for size in [4, 4, 4, 8] * 2],
+        evaluate_every=4,
+        checkpoint_every=2,
+    )
+    loop.fit()
+    rows = loop.progress.history
+    assert [row["steps_per_second"] for row in rows] == [2.0, 1.0]
+    assert [row["examples_per_second"] for row in rows] == [10.0, 5.0]
+
+
+def test_patience_begins_anew_with_each_better_score(tmp_path):
+    scores = iter([1.0, 0.0, 2.0, 0.0, 3.0, 0.0, 0.0, 9.0])
+    loop = looped(
+        tmp_path,
+        lambda: {"score": next(scores)},
+        lambda maker, plan: ((np.float32(1), np.float32(1)) for _ in plan),
+        [PlannedBatch(np.arange(4), 5, 3)] * 8,
+        evaluate_every=1,
+        patience=2,
+    )
+    loop.fit()
+    assert (loop.progress.step, loop.progress.best_score) == (7, 3.0)

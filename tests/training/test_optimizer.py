@@ -68,11 +68,6 @@ def test_cosine_falls_from_the_full_rate_to_zero_at_the_last_step():
     np.testing.assert_allclose(actual, [0.2, 0.4, *falling, 0, 0], atol=1e-7)
 
 
-def test_the_average_has_a_decay_of_its_own():
-    settings = {"warmup_steps": 0, "decay": "constant", "learning_rate": 0.5}
-    assert rates(3, ema_decay=0.5, **settings) == [0.5, 0.5, 0.5]
-
-
 @pytest.mark.parametrize("name", ["adam", "adamw", "adamax", "adadelta"])
 def test_optimizers_by_name(name):
     config = TrainingConfig(optimizer=name, beta_1=0.7, beta_2=0.9, epsilon=1e-6)
