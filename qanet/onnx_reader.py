@@ -19,6 +19,7 @@ from qanet.files import parse_json
 from qanet.models.registry import MODELS
 from qanet.run import DEFAULT_THRESHOLD, Run
 from qanet.settings import configure
+from qanet.telemetry import refuse_telemetry
 from qanet.text.encoders import ENCODERS, TextEncoder
 from qanet.text.folded import SCALES_FILE, TABLE_FILE, FoldedTable, FoldedVocabulary
 from qanet.text.pieces import PIECES_FILE
@@ -156,6 +157,7 @@ class _Network:
     """
 
     def __init__(self, path: Path, threads: int):
+        refuse_telemetry()
         with needing(f"{path}: reading it needs ONNX Runtime", "onnxruntime"):
             import onnxruntime
         name = str(path)

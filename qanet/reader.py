@@ -7,8 +7,9 @@ import itertools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from numbers import Integral
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -169,8 +170,7 @@ class Reader:
             `data.no_answer` does.
 
         Raises:
-            UserError: the question or a context is blank, there is no context, or the
-                question has more than `limits.question` tokens.
+            UserError: as `answer_many` does.
         """
         (answers,) = self.answer_many([(question, context)], top_k)
         return answers[0] if top_k == 1 else answers
@@ -196,14 +196,16 @@ class Reader:
             For each pair its answers, best first.
 
         Raises:
-            UserError: a question or a context is blank, a pair has no context, or a
-                question has more than `limits.question` tokens.
+            UserError: a question or a context is blank or no text, a pair has no
+                context, a question has more than `limits.question` tokens, or a number
+                is not a whole one from 1 on.
         """
+        _check_number("top_k", top_k)
+        if max_answer_tokens is not None:
+            _check_number("max_answer_tokens", max_answer_tokens)
         examples, ends = [], []
-        for i, (question, context) in enumerate(pairs):
-            contexts = [context] if isinstance(context, str) else context
-            if not contexts:
-                raise UserError(f"pair {i} has no context; give at least one")
+        for i, pair in enumerate(pairs):
+            question, contexts = _texts_of(pair, i)
             if not self.vocabulary.count(question, 0):
                 raise _blank("question", i)
             for passage in contexts:
@@ -375,6 +377,30 @@ class Reader:
                     _check_finite(logits[item])
                 bar.update(len(items))
         return logits, no_answer
+
+
+def _check_number(name: str, value: Any) -> None:
+    if not isinstance(value, Integral) or value < 1:
+        raise UserError(f"{name}={value!r}: must be a whole number from 1 on")
+
+
+def _texts_of(pair: Any, number: int) -> tuple[str, list[str]]:
+    """The question and the contexts of a pair."""
+    try:
+        question, context = [] if isinstance(pair, str) else pair
+        contexts = [context] if isinstance(context, str) else list(context)
+    except (TypeError, ValueError):
+        raise UserError(
+            f"pair {number} is none; give a question and a context or a list of them"
+        ) from None
+    if not contexts:
+        raise UserError(f"pair {number} has no context; give at least one")
+    for text in (question, *contexts):
+        if not isinstance(text, str):
+            raise UserError(
+                f"pair {number} holds no text but {type(text).__name__}; give strings"
+            )
+    return question, contexts
 
 
 def _blank(name: str, pair: int) -> UserError:

@@ -59,6 +59,8 @@ if as_tested("tensorflow") and as_tested("jaxlib"):
         "--xla_cpu_parallel_codegen_split_count=1",
     ]
 os.environ.setdefault("XLA_FLAGS", " ".join(XLA_FLAGS))
+# Some tests import ONNX Runtime before the package does.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 # No test fails because something else is at work beside it.
 settings.register_profile("qanet", deadline=None, print_blob=True)

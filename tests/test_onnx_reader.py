@@ -1,6 +1,7 @@
 """Tests of qanet.onnx_reader: answers are those of Keras, without Keras."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -233,3 +234,14 @@ def test_onnx_runtime_is_named_where_it_lacks(export, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(UserError, match="pip install onnxruntime"):
         load_export(export)
+
+
+def test_nothing_is_told_to_the_makers_of_onnx_runtime(export, tmp_path):
+    """It would keep what it wants to send below the home directory."""
+    code = f"from qanet import Reader; Reader.load({str(export)!r}).answer(*{PAIRS[0]})"
+    home = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / ".cache")}
+    others = {k: v for k, v in os.environ.items() if k != "ORT_DISABLE_TELEMETRY"}
+    subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=others | home, check=True
+    )
+    assert not [*tmp_path.rglob("*onnxruntime*"), *tmp_path.rglob("*Microsoft*")]

@@ -489,3 +489,36 @@ def test_logits_of_windows_lie_in_one_piece(trained_reader, monkeypatch):
     assert [part.shape for part in seen] == [(2, 3), (2, 15)]
     assert {id(part.base) for part in seen} == {id(seen[0].base)}
     assert seen[0].base is not None
+
+
+@pytest.mark.parametrize(
+    ("pair", "message"),
+    [
+        ("ab", "pair 0 is none"),
+        (("Who?",), "pair 0 is none"),
+        (("Who?", None), "pair 0 is none"),
+        (("Who?", b"Bo did."), "pair 0 holds no text but int"),
+        (("Who?", [b"Bo did."]), "pair 0 holds no text but bytes"),
+        ((None, "Bo did."), "pair 0 holds no text but NoneType"),
+        (("Who?", np.array([])), "pair 0 has no context"),
+    ],
+)
+def test_what_is_no_pair_of_texts_is_named(word_reader, pair, message):
+    with pytest.raises(UserError, match=message):
+        word_reader.answer_many([pair])
+
+
+def test_an_array_of_passages_is_a_list_of_them(word_reader):
+    passages = ["Zoe lives in Rome.", "Bo lives here."]
+    expected = word_reader.answer(QUESTION, passages)
+    assert word_reader.answer(QUESTION, np.array(passages)) == expected
+
+
+@pytest.mark.parametrize("name", ["top_k", "max_answer_tokens"])
+@pytest.mark.parametrize("value", [0, -1, 1.5, "2"])
+def test_a_number_that_is_none_is_told_before_anything_is_read(
+    word_reader, monkeypatch, name, value
+):
+    monkeypatch.setattr(word_reader, "predict", None)
+    with pytest.raises(UserError, match=f"{name}=.*: must be a whole number from 1 on"):
+        word_reader.answer_many([(QUESTION, "Bo did.")], **{name: value})

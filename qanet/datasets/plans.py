@@ -228,22 +228,21 @@ def plan_reading_any_shape(
         alike: how many times as long as its shortest a batch's longest window may be.
     """
     order = np.argsort(windows.lengths, kind="stable")
-    plan = []
-    while len(order):
-        lengths = windows.lengths[order]
-        fitting = int(np.searchsorted(lengths, alike * lengths[0], side="right"))
-        first = order[: min(fitting, batch_size)]
+    lengths = windows.lengths[order]
+    # An empty text is padded to one token.
+    contexts, questions = np.maximum(lengths, 1), np.maximum(question_lengths[order], 1)
+    plan, begin = [], 0
+    while begin < len(order):
+        nearest = lengths[begin : begin + batch_size]
+        fitting = int(np.searchsorted(nearest, alike * nearest[0], side="right"))
         # What a batch of the first item holds, of the first two, and so on.
-        longest = np.maximum.accumulate(question_lengths[first])
-        # An empty text is padded to one token.
-        pairs = np.arange(1, len(first) + 1) * pairs_of(
-            np.maximum(windows.lengths[first], 1), np.maximum(longest, 1)
-        )
+        longest = np.maximum.accumulate(questions[begin : begin + fitting])
+        context = contexts[begin : begin + fitting]
+        pairs = np.arange(1, fitting + 1) * pairs_of(context, longest)
         rows = max(1, int(np.searchsorted(pairs, READING_PAIRS, side="right")))
-        items, order = order[:rows], order[rows:]
-        context_length = max(1, int(lengths[rows - 1]))
-        question_length = max(1, int(question_lengths[items].max()))
-        plan.append(PlannedBatch(items, context_length, question_length))
+        items = order[begin : begin + rows]
+        plan.append(PlannedBatch(items, int(context[rows - 1]), int(longest[rows - 1])))
+        begin += rows
     return plan
 
 

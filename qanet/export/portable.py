@@ -24,6 +24,7 @@ from qanet.models.registry import MODELS, with_attention
 from qanet.models.words import above_words, word_embedding, word_side
 from qanet.onnx_reader import NETWORK_FILE, READER_FILE, WORD_FILE, described
 from qanet.run import TrainedModel
+from qanet.telemetry import refuse_telemetry
 from qanet.text.folded import FoldedTable
 from qanet.weights import saved_variables
 
@@ -59,6 +60,7 @@ def export_onnx(trained: TrainedModel, directory: Path, bits: int = 16) -> None:
         UserError: the library that converts to ONNX is not installed, or a part of the
             model is not known to it.
     """
+    refuse_telemetry()
     with needing("ONNX files need tf2onnx", "qanet[onnx]"):
         import onnx
         import tf2onnx  # noqa: F401

@@ -4,7 +4,7 @@ forget gates: Gers et al., 2000)."""
 import keras
 from keras import ops
 
-from qanet.layers.numerics import zero_padding
+from qanet.layers.numerics import with_gradient, zero_padding
 
 
 def in_blocks(name, count):
@@ -79,7 +79,7 @@ class BidirectionalLSTM(keras.layers.Layer):
             name="bias", shape=(2 * size,), initializer=forget_gate_bias
         )
 
-    def call(self, x, mask):
+    def call(self, x, mask, training=None):
         x = zero_padding(x, mask)
         batch, length, _ = ops.shape(x)
         z = ops.matmul(x, self.kernel) + self.bias
@@ -87,7 +87,8 @@ class BidirectionalLSTM(keras.layers.Layer):
         z = ops.stack([z[:, :, 0], reverse(z[:, :, 1], mask)], axis=0)
         # (length, direction, batch, gates): the loop takes one step after the other.
         z = ops.transpose(z, (2, 0, 1, 3))
-        h = lstm(z, ops.cast(self.recurrent_kernel, "float32"))
+        recurrent = ops.cast(self.recurrent_kernel, "float32")
+        h = with_gradient(lstm, training)(z, recurrent)
         forward, backward = ops.unstack(ops.transpose(h, (1, 2, 0, 3)), 2, axis=0)
         h = ops.concatenate([forward, reverse(backward, mask)], axis=-1)
         return zero_padding(ops.cast(h, x.dtype), mask)
@@ -112,7 +113,6 @@ def reverse(x, mask):
     return ops.take_along_axis(x, ops.expand_dims(places, -1), axis=1)
 
 
-@ops.custom_gradient
 def lstm(z, recurrent):
     """The states of LSTMs that start at zero.
 
@@ -122,7 +122,8 @@ def lstm(z, recurrent):
         recurrent: float32 `(directions, units, 4 * units)`.
 
     Returns:
-        float32 `(length, directions, batch, units)`.
+        float32 `(length, directions, batch, units)`, and its gradient, see
+        `with_gradient`.
     """
     units = recurrent.shape[1]
     start = ops.zeros((*ops.shape(z)[1:3], units), "float32")

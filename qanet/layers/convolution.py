@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from qanet.layers.numerics import zero_padding
+from qanet.layers.numerics import with_gradient, zero_padding
 
 
 def shifts(x, size, mirrored=False):
@@ -24,7 +24,6 @@ def shifts(x, size, mirrored=False):
     return [x[:, shift : shift + length] for shift in range(size)]
 
 
-@ops.custom_gradient
 def depthwise_convolution(x, kernel):
     """Convolves each feature with its own kernel, written as shift, multiply and add.
 
@@ -39,7 +38,7 @@ def depthwise_convolution(x, kernel):
         kernel: float tensor `(kernel_size, width)`.
 
     Returns:
-        Float tensor of the shape of `x`.
+        Float tensor of the shape of `x`, and its gradient, see `with_gradient`.
     """
     batch, length, _ = ops.shape(x)
     size = kernel.shape[0]
@@ -99,9 +98,10 @@ class DepthwiseSeparableConv1D(keras.layers.Layer):
             name="bias", shape=(self.filters,), initializer="zeros"
         )
 
-    def call(self, x, mask, training=False):
+    def call(self, x, mask, training=None):
         kernel = self.depthwise[...]  # A tensor, which a custom gradient needs.
-        x = depthwise_convolution(zero_padding(x, mask), kernel)
+        convolve = with_gradient(depthwise_convolution, training)
+        x = convolve(zero_padding(x, mask), kernel)
         return ops.relu(ops.matmul(x, self.pointwise) + self.bias)
 
     def compute_output_shape(self, input_shape):

@@ -68,3 +68,19 @@ def zero_padding(x, mask):
         mask: boolean tensor `(batch, length)`.
     """
     return ops.where(ops.expand_dims(mask, -1), x, ops.zeros((), dtype=x.dtype))
+
+
+def with_gradient(function, training):
+    """A function that brings its own gradient, or in prediction the function alone.
+
+    TensorFlow keeps a gradient that is given, and with it the graph that it was given
+    in, as long as the process lives: too long for a reader that is replaced.
+
+    Args:
+        function: gives its result and a function that gives its gradient, as
+            `keras.ops.custom_gradient` takes it.
+        training: false where nobody will ask for the gradient.
+    """
+    if training is False:
+        return lambda *tensors: function(*tensors)[0]
+    return ops.custom_gradient(function)

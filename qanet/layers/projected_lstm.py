@@ -5,7 +5,7 @@ import keras
 from keras import ops
 
 from qanet.layers.bidirectional_lstm import in_blocks, loop, products, reverse
-from qanet.layers.numerics import zero_padding
+from qanet.layers.numerics import with_gradient, zero_padding
 
 # Added to the forget gates, so that cells remember at first.
 FORGET_BIAS = 1.0
@@ -59,7 +59,7 @@ class ProjectedLSTM(keras.layers.Layer):
             initializer=in_blocks("glorot_uniform", 1),
         )
 
-    def call(self, x, mask):
+    def call(self, x, mask, training=None):
         x = zero_padding(x, mask)
         batch, length, _ = ops.shape(x)
         forward, backward = ops.split(x, 2, axis=-1)
@@ -71,12 +71,11 @@ class ProjectedLSTM(keras.layers.Layer):
         z = ops.reshape(z, (2, batch, length, 4 * self.units))
         # (length, direction, batch, gates): the loop takes one step after the other.
         z = ops.transpose(ops.cast(z, "float32"), (2, 0, 1, 3))
-        h = projected_lstm(
+        states_of = projected_lstm(self.cell_clip, self.projection_clip)
+        h = with_gradient(states_of, training)(
             z,
             ops.cast(kernel[:, self.width :], "float32"),
             ops.cast(self.projection_kernel, "float32"),
-            self.cell_clip,
-            self.projection_clip,
         )
         forward, backward = ops.unstack(ops.transpose(h, (1, 2, 0, 3)), 2, axis=0)
         h = ops.concatenate([forward, reverse(backward, mask)], axis=-1)
@@ -95,21 +94,23 @@ class ProjectedLSTM(keras.layers.Layer):
         }
 
 
-def projected_lstm(z, recurrent, projection, cell_clip, projection_clip):
+def projected_lstm(cell_clip, projection_clip):
     """The states of LSTMs that start at zero.
 
     Args:
-        z: float32 `(length, directions, batch, 4 * units)`, what the input gives to i,
-            j, f, o of each step.
-        recurrent: float32 `(directions, width of a state, 4 * units)`.
-        projection: float32 `(directions, units, width of a state)`.
         cell_clip, projection_clip: bounds of cells and states.
 
     Returns:
-        float32 `(length, directions, batch, width of a state)`.
+        A function that brings its gradient, see `with_gradient`, and takes
+
+        - z: float32 `(length, directions, batch, 4 * units)`, what the input gives to
+          i, j, f, o of each step,
+        - recurrent: float32 `(directions, width of a state, 4 * units)`,
+        - projection: float32 `(directions, units, width of a state)`.
+
+        Its result is float32 `(length, directions, batch, width of a state)`.
     """
 
-    @ops.custom_gradient
     def states_of(z, recurrent, projection):
         units, width = projection.shape[1:]
         around = ops.shape(z)[1:3]
@@ -167,4 +168,4 @@ def projected_lstm(z, recurrent, projection, cell_clip, projection_clip):
 
         return states, gradient
 
-    return states_of(z, recurrent, projection)
+    return states_of

@@ -29,6 +29,8 @@ class Gate:
         self.app = app
         self.limits = limits
         self.pending = 0
+        # Bytes of bodies that are still coming.
+        self.coming = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -97,12 +99,19 @@ class Gate:
             async with asyncio.timeout(limits.body_seconds):
                 async for part in request.stream():
                     body += part
+                    self.coming += len(part)
                     if len(body) > limits.body_bytes:
                         message = f"the body has more than {limits.body_bytes} bytes"
                         raise HTTPException(413, message)
+                    if self.coming > limits.pending * limits.body_bytes:
+                        message = "too many bodies at a time; try again soon"
+                        headers = RETRY | {"Connection": "close"}
+                        raise HTTPException(429, message, headers)
         except TimeoutError:
             message = f"the body took more than {limits.body_seconds} seconds"
             raise HTTPException(408, message, {"Connection": "close"}) from None
+        finally:
+            self.coming -= len(body)
         if self.pending >= limits.pending:
             message = "too many requests at a time; try again soon"
             raise HTTPException(429, message, RETRY)

@@ -32,7 +32,8 @@ class Limits:
             bound no text, for one may be long. Ten answers on a passage of a million
             characters are just allowed.
         body_seconds: time for a body to arrive; a slower one is refused with 408.
-        pending: requests that are worked on or wait; more are refused with 429.
+        pending: requests that are worked on or wait; more are refused with 429. Bodies
+            that are still coming may have as many times `body_bytes` together.
         seconds: time for an answer; a request that takes longer is given up with 503.
     """
 

@@ -1,5 +1,6 @@
 """Tests of qanet.models.prediction."""
 
+import gc
 from concurrent.futures import ThreadPoolExecutor
 
 import keras
@@ -78,3 +79,15 @@ def test_the_reader_answers_as_before(name, request):
         np.testing.assert_allclose(
             [a.score for a in some], [a.score for a in wanted], atol=1e-5
         )
+
+
+@for_tensorflow
+def test_the_graphs_of_readers_that_are_gone_are_gone(trained_model):
+    """TensorFlow keeps those with a gradient of their own; a server would grow."""
+
+    def graphs_after_one_more():
+        Reader.of(trained_model, as_they_come=True).answer(*PAIRS[0])
+        gc.collect()
+        return sum(type(thing).__name__ == "FuncGraph" for thing in gc.get_objects())
+
+    assert graphs_after_one_more() == graphs_after_one_more()

@@ -132,3 +132,37 @@ def test_a_body_that_does_not_come_ends_its_connection():
     asyncio.run(main())
     assert sent[0]["status"] == 408
     assert (b"connection", b"close") in sent[0]["headers"]
+
+
+def test_bodies_that_are_still_coming_are_bounded_together():
+    sent = []
+
+    async def app(scope, receive, send):
+        sent.append((await receive())["body"])
+
+    async def main():
+        gate = Gate(app, Limits(pending=1, body_bytes=10))
+        scope = {"type": "http", "method": "POST", "headers": []}
+        first, second, third = (asyncio.Queue() for _ in range(3))
+
+        async def send(message):
+            sent.append(message)
+
+        part = {"type": "http.request", "body": b"12345678"}
+        first.put_nowait(part | {"more_body": True})
+        slow = asyncio.create_task(gate(scope, first.get, send))
+        while not gate.coming:
+            await asyncio.sleep(0)
+        second.put_nowait(part | {"more_body": False})
+        await gate(scope, second.get, send)
+        # It has been let go, so there is room for the rest of the slow one and others.
+        first.put_nowait({"type": "http.request", "body": b"90", "more_body": False})
+        await slow
+        third.put_nowait(part | {"more_body": False})
+        await gate(scope, third.get, send)
+        return gate.coming
+
+    assert asyncio.run(main()) == 0
+    start, _, *bodies = sent
+    assert (start["status"], bodies) == (429, [b"1234567890", b"12345678"])
+    assert (b"connection", b"close") in start["headers"]
