@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from qanet.commands.options import check_directory, check_readers, load_backend, path_of
 from qanet.console import log, say
@@ -140,7 +141,10 @@ def _read(options: argparse.Namespace, output: Path):
     check_readers(options.model)
     data = _full_name(options.data)
     _refuse_run(output)
-    _refuse_results_of_others(output / METRICS, {"data": data})
+    readers = [os.path.realpath(directory) for directory in options.model]
+    # The default place belongs to the run, wherever that is moved to.
+    fixed = {"data": data} | ({"readers": readers} if options.output else {})
+    _refuse_results_of_others(output / METRICS, fixed)
     _refuse_files_of_others(output)
     examples = _load_dev(options.data)
     load_backend(options.model)
@@ -156,7 +160,7 @@ def _read(options: argparse.Namespace, output: Path):
         top_k=20,
         progress="evaluating",
     )
-    result.save(output, data)
+    result.save(output, {"data": data, "readers": readers})
     log.info("written to %s", output)
     return examples, result.predictions, result.metrics
 
@@ -209,7 +213,7 @@ def _refuse_files_of_others(output: Path) -> None:
             )
 
 
-def _refuse_results_of_others(path: Path, source: Mapping[str, str]) -> None:
+def _refuse_results_of_others(path: Path, source: Mapping[str, Any]) -> None:
     """Refuses to replace results that name another source, or none."""
     from qanet.files import parse_json
 
@@ -222,8 +226,9 @@ def _refuse_results_of_others(path: Path, source: Mapping[str, str]) -> None:
     for name, value in source.items():
         other = found.get(name) if isinstance(found, dict) else None
         if other != value:
+            named = " ".join(map(str, other)) if isinstance(other, list) else other
             what = (
-                f"the results of {other}" if other else f"results that name no {name}"
+                f"the results of {named}" if other else f"results that name no {name}"
             )
             raise UserError(f"{path}: holds {what}; remove it or give another --output")
 

@@ -1,7 +1,7 @@
 """Answers a whole data set with a reader and scores the answers."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,12 +44,16 @@ class Evaluation:
         """The text of the best answer by question id."""
         return {id: answers[0].text for id, answers in self.answers.items()}
 
-    def save(self, directory: Path, data: str) -> None:
-        """Writes `predictions.json`, `nbest.json` and `metrics.json`, which names data.
+    def save(self, directory: Path, source: Mapping[str, Any]) -> None:
+        """Writes `predictions.json`, `nbest.json` and `metrics.json`.
 
         And `na_prob.json`, as SQuAD's official evaluation reads it, where the model
         tells whether there is an answer. Files of a former evaluation that this one
         has not, also of its report, are removed.
+
+        Args:
+            directory: where to write.
+            source: what `metrics.json` names, such as the data and the readers.
         """
         nbest = {
             id: [answer.in_passage() for answer in answers]
@@ -58,7 +62,7 @@ class Evaluation:
         # The metrics first: they tell that the rest is an evaluation's, which the same
         # command may replace where this one is stopped.
         contents = {
-            METRICS: {"data": data, **self.metrics},
+            METRICS: {**source, **self.metrics},
             PREDICTIONS: self.predictions,
             NBEST: nbest,
         }

@@ -1,6 +1,7 @@
 """Tests of qanet.commands.evaluate."""
 
 import json
+import os
 import shutil
 import sys
 
@@ -205,7 +206,11 @@ def test_report_on_a_model_is_that_on_its_predictions(
     predictions = str(read / "predictions.json")
     cli.evaluate(["--predictions", predictions, *data, str(taken)])
     assert capsys.readouterr().out == of_model
-    assert {"data": str(tiny_files.dev), **last_line(of_model)} == json.loads(
+    source = {
+        "data": str(tiny_files.dev),
+        "readers": [os.path.realpath(trained.directory)],
+    }
+    assert source | last_line(of_model) == json.loads(
         (read / "metrics.json").read_text()
     )
     assert names(taken) == ["report.json", "report.png"]
@@ -345,6 +350,11 @@ def test_results_of_other_data_are_kept(refused, loaded, tiny_files, tmp_path, c
     line = refused(cli.evaluate, *arguments, "--data", other)
     assert f"holds the results of {tiny_files.dev}" in line
     assert (tmp_path / "out" / "metrics.json").read_text() == before
+    # And those of another reader.
+    shutil.copytree("run", tmp_path / "copy")
+    of_copy = ["--model", tmp_path / "copy", *arguments[2:]]
+    line = refused(cli.evaluate, *of_copy, "--data", tiny_files.dev)
+    assert f"holds the results of {os.path.realpath('run')}; remove it" in line
     # Also those of the training, which may still be under way.
     arguments[-1] = "run"
     line = refused(cli.evaluate, *arguments, "--data", tiny_files.dev)

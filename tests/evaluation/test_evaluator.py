@@ -149,7 +149,7 @@ def test_files_are_written(tmp_path):
     examples, features = data_set(3)
     result = evaluate(KnowingReader({"q1"}), examples, features, top_k=2)
     directory = tmp_path / "made" / "evaluation"
-    result.save(directory, "dev.json")
+    result.save(directory, {"data": "dev.json"})
     assert sorted(path.name for path in directory.iterdir()) == [
         "metrics.json",
         "nbest.json",
@@ -185,14 +185,14 @@ def test_the_first_file_tells_what_they_are(tmp_path, monkeypatch):
 
     monkeypatch.setattr(evaluator, "write_text", stopped)
     with pytest.raises(KeyboardInterrupt):
-        result.save(tmp_path, "dev.json")
+        result.save(tmp_path, {"data": "dev.json"})
     assert [path.name for path in tmp_path.iterdir()] == ["metrics.json"]
 
 
 def test_files_take_the_place_of_older_ones(tmp_path):
     examples, features = data_set(2)
     for reader in (KnowingReader(), KnowingReader({"q0"})):
-        evaluate(reader, examples, features).save(tmp_path, "dev.json")
+        evaluate(reader, examples, features).save(tmp_path, {"data": "dev.json"})
     predictions = json.loads((tmp_path / "predictions.json").read_text())
     assert predictions["q0"] == "no such thing"
     assert len(list(tmp_path.iterdir())) == 3
@@ -202,7 +202,7 @@ def test_files_that_only_a_former_evaluation_has_are_removed(tmp_path):
     for name in ("na_prob.json", "report.json", "report.png", "notes.txt"):
         (tmp_path / name).write_text("{}")
     examples, features = data_set(2)
-    evaluate(KnowingReader(), examples, features).save(tmp_path, "dev.json")
+    evaluate(KnowingReader(), examples, features).save(tmp_path, {"data": "dev.json"})
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "metrics.json",
         "nbest.json",
@@ -246,7 +246,9 @@ def test_the_threshold_with_the_best_f1_can_be_chosen():
 
 def test_probabilities_of_no_answer_are_written(tmp_path):
     examples, features = data_set(2)
-    evaluate(DoubtingReader([0.25, 0.5]), examples, features).save(tmp_path, "dev.json")
+    evaluate(DoubtingReader([0.25, 0.5]), examples, features).save(
+        tmp_path, {"data": "dev.json"}
+    )
     written = json.loads((tmp_path / "na_prob.json").read_text())
     assert written == {"q0": 0.25, "q1": 0.5}
 
