@@ -388,11 +388,12 @@ def _texts_of(pair: Any, number: int) -> tuple[str, list[str]]:
     """The question and the contexts of a pair."""
     try:
         question, context = [] if isinstance(pair, str) else pair
-        contexts = [context] if isinstance(context, str) else list(context)
+        passages = iter([context] if isinstance(context, str) else context)
     except (TypeError, ValueError):
         raise UserError(
             f"pair {number} is none; give a question and a context or a list of them"
         ) from None
+    contexts = list(passages)
     if not contexts:
         raise UserError(f"pair {number} has no context; give at least one")
     for text in (question, *contexts):

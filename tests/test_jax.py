@@ -57,7 +57,7 @@ def test_layers_models_and_training_pass_on_jax():
             "and not toy_language and not follow_from_the_seed "
             "and (not learned_by_heart or bidaf or bert) "
             # Contextual vectors go into each model by the same layers.
-            "and (not contextual_vectors or qanet) and not read_them_again "
+            "and (not contextual_vectors or qanet) "
             "or keeps_the_noise",
             # Start processes, or need files, of TensorFlow.
             f"--deselect=tests/training/test_trainer.py::{KILLED}",

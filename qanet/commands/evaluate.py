@@ -5,7 +5,6 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from qanet.commands.options import check_directory, check_readers, load_backend, path_of
 from qanet.console import log, say
@@ -141,10 +140,11 @@ def _read(options: argparse.Namespace, output: Path):
     check_readers(options.model)
     data = _full_name(options.data)
     _refuse_run(output)
-    readers = [os.path.realpath(directory) for directory in options.model]
+    readers = sorted(os.path.realpath(directory) for directory in options.model)
+    _refuse_results_of_others(output / METRICS, {"data": data})
     # The default place belongs to the run, wherever that is moved to.
-    fixed = {"data": data} | ({"readers": readers} if options.output else {})
-    _refuse_results_of_others(output / METRICS, fixed)
+    if options.output:
+        _refuse_results_of_other_readers(output / METRICS, readers)
     _refuse_files_of_others(output)
     examples = _load_dev(options.data)
     load_backend(options.model)
@@ -213,7 +213,21 @@ def _refuse_files_of_others(output: Path) -> None:
             )
 
 
-def _refuse_results_of_others(path: Path, source: Mapping[str, Any]) -> None:
+def _refuse_results_of_other_readers(path: Path, readers: Sequence[str]) -> None:
+    """Refuses to replace results that name other readers; older ones name none."""
+    from qanet.files import parse_json
+
+    if not path.exists():
+        return
+    found = parse_json(path.read_bytes()).get("readers", readers)
+    if found != readers:
+        raise UserError(
+            f"{path}: holds the results of {' '.join(map(str, found))}; remove it or "
+            "give another --output"
+        )
+
+
+def _refuse_results_of_others(path: Path, source: Mapping[str, str]) -> None:
     """Refuses to replace results that name another source, or none."""
     from qanet.files import parse_json
 
@@ -226,9 +240,8 @@ def _refuse_results_of_others(path: Path, source: Mapping[str, Any]) -> None:
     for name, value in source.items():
         other = found.get(name) if isinstance(found, dict) else None
         if other != value:
-            named = " ".join(map(str, other)) if isinstance(other, list) else other
             what = (
-                f"the results of {named}" if other else f"results that name no {name}"
+                f"the results of {other}" if other else f"results that name no {name}"
             )
             raise UserError(f"{path}: holds {what}; remove it or give another --output")
 

@@ -85,7 +85,7 @@ def _encoded(
         return _open(path, shape)
     except (OSError, DamagedFile):
         pass
-    # Another process may be encoding the same; it writes all the time.
+    # Other processes may be writing there; then they write all the time.
     remove_parts(encoder.cache, LEFT_AFTER)
     _check_room(encoder.cache, 2 * math.prod(shape))
     vectors = iter(

@@ -29,8 +29,10 @@ class Gate:
         self.app = app
         self.limits = limits
         self.pending = 0
-        # Bytes of bodies that are still coming.
-        self.coming = 0
+        # Bodies that are still coming: the time that each has left, the oldest first,
+        # and its bytes so far.
+        self.coming: dict[asyncio.Timeout, int] = {}
+        self.coming_bytes = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -95,27 +97,43 @@ class Gate:
         """
         limits = self.limits
         body = bytearray()
+        time_left = asyncio.timeout(limits.body_seconds)
+        self.coming[time_left] = 0
         try:
-            async with asyncio.timeout(limits.body_seconds):
+            async with time_left:
                 async for part in request.stream():
                     body += part
-                    self.coming += len(part)
                     if len(body) > limits.body_bytes:
                         message = f"the body has more than {limits.body_bytes} bytes"
                         raise HTTPException(413, message)
-                    if self.coming > limits.pending * limits.body_bytes:
-                        message = "too many bodies at a time; try again soon"
-                        headers = RETRY | {"Connection": "close"}
-                        raise HTTPException(429, message, headers)
+                    self._count(time_left, len(part))
         except TimeoutError:
-            message = f"the body took more than {limits.body_seconds} seconds"
+            message = (
+                f"the body took more than {limits.body_seconds} seconds, or the room "
+                "that those of others need"
+            )
             raise HTTPException(408, message, {"Connection": "close"}) from None
         finally:
-            self.coming -= len(body)
+            self._forget(time_left)
         if self.pending >= limits.pending:
             message = "too many requests at a time; try again soon"
             raise HTTPException(429, message, RETRY)
         return bytes(body)
+
+    def _count(self, time_left: asyncio.Timeout, size: int) -> None:
+        """Counts bytes of a body; the oldest bodies have no time left for too many."""
+        if time_left not in self.coming:
+            return
+        self.coming[time_left] += size
+        self.coming_bytes += size
+        while self.coming_bytes > self.limits.pending * self.limits.body_bytes:
+            oldest = next(iter(self.coming))
+            self._forget(oldest)
+            if not oldest.expired():
+                oldest.reschedule(0.0)
+
+    def _forget(self, time_left: asyncio.Timeout) -> None:
+        self.coming_bytes -= self.coming.pop(time_left, 0)
 
 
 def _refused_head(headers: Headers) -> Response | None:

@@ -32,8 +32,9 @@ class Limits:
             bound no text, for one may be long. Ten answers on a passage of a million
             characters are just allowed.
         body_seconds: time for a body to arrive; a slower one is refused with 408.
-        pending: requests that are worked on or wait; more are refused with 429. Bodies
-            that are still coming may have as many times `body_bytes` together.
+        pending: requests that are worked on or wait; more are refused with 429. Of
+            bodies that are still coming, and together have more than as many times
+            `body_bytes`, the oldest are refused with 408.
         seconds: time for an answer; a request that takes longer is given up with 503.
     """
 

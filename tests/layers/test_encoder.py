@@ -7,6 +7,7 @@ import pytest
 from keras import ops
 
 from qanet.layers.encoder import EncoderStack
+from qanet.layers.numerics import with_gradient
 from qanet.layers.positions import position_signal
 
 pytestmark = pytest.mark.usefixtures("fixed_seed")
@@ -159,8 +160,11 @@ def test_dropout_is_random_in_training_and_not_active_at_test(x):
     np.testing.assert_array_equal(third, fourth)
 
 
-def test_gradients_against_differences(x, rng, randomise, reference, check_gradients):
-    layer = stack(blocks=1, convolutions=1, survival=0.5)
+@pytest.mark.parametrize(("survival", "training"), [(0.5, False), (1.0, True)])
+def test_gradients_against_differences(
+    x, rng, randomise, reference, check_gradients, survival, training
+):
+    layer = stack(blocks=1, convolutions=1, survival=survival)
     layer.build(x.shape)
     weights = randomise(layer)
     upstream = rng.normal(size=x.shape).astype("float32") * MASK[..., None]
@@ -169,10 +173,28 @@ def test_gradients_against_differences(x, rng, randomise, reference, check_gradi
         output = np.zeros(x.shape)
         for i, length in enumerate(LENGTHS):
             text = x[i, :length]
-            output[i, :length] = reference.encoder(text, weights, 1, 1, 2, survival=0.5)
+            output[i, :length] = reference.encoder(
+                text, weights, 1, 1, 2, survival=survival
+            )
         return output
 
-    check_gradients(layer, function, x, weights, upstream, mask=MASK)
+    check_gradients(layer, function, x, weights, upstream, mask=MASK, training=training)
+
+
+def test_convolutions_are_told_whether_it_is_training(x, monkeypatch):
+    told = []
+
+    def telling(function, training):
+        told.append(training)
+        return with_gradient(function, training)
+
+    monkeypatch.setattr("qanet.layers.convolution.with_gradient", telling)
+    layer = stack(blocks=1, convolutions=1)
+    layer(x, mask=MASK)
+    told.clear()
+    layer(x, mask=MASK, training=True)
+    layer(x, mask=MASK, training=False)
+    assert told == [True, False]
 
 
 def test_round_trip(x, check_round_trip):

@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 from keras import ops
 
-from qanet.layers.numerics import mask_logits, masked_softmax, zero_padding
+from qanet.layers.numerics import (
+    mask_logits,
+    masked_softmax,
+    with_gradient,
+    zero_padding,
+)
 
 
 @pytest.mark.parametrize("axis", [1, 2])
@@ -71,3 +76,15 @@ def test_zero_padding_clears_even_what_is_not_a_number(rng):
     clean = ops.convert_to_numpy(zero_padding(dirty, mask))
 
     np.testing.assert_array_equal(clean, np.where(mask[..., None], x, 0.0))
+
+
+@pytest.mark.parametrize(("training", "slope"), [(True, 7), (None, 7), (False, 2)])
+def test_a_given_gradient_is_that_of_training(gradients, training, slope):
+    def doubled(x):
+        return 2.0 * x, lambda upstream: 7.0 * upstream
+
+    def loss(x):
+        return ops.sum(with_gradient(doubled, training)(x))
+
+    (gradient,) = gradients(loss, np.ones(3, "float32"))
+    np.testing.assert_array_equal(gradient, [slope] * 3)

@@ -134,35 +134,45 @@ def test_a_body_that_does_not_come_ends_its_connection():
     assert (b"connection", b"close") in sent[0]["headers"]
 
 
-def test_bodies_that_are_still_coming_are_bounded_together():
-    sent = []
+def test_the_oldest_of_too_many_bodies_makes_room():
+    """Who sends slowly keeps nobody out, however much has come already."""
+    got, sent = [], []
 
     async def app(scope, receive, send):
-        sent.append((await receive())["body"])
+        got.append((await receive())["body"])
 
     async def main():
-        gate = Gate(app, Limits(pending=1, body_bytes=10))
+        gate = Gate(app, Limits(pending=2, body_bytes=10))
         scope = {"type": "http", "method": "POST", "headers": []}
-        first, second, third = (asyncio.Queue() for _ in range(3))
+        queues = [asyncio.Queue() for _ in range(4)]
 
         async def send(message):
             sent.append(message)
 
-        part = {"type": "http.request", "body": b"12345678"}
-        first.put_nowait(part | {"more_body": True})
-        slow = asyncio.create_task(gate(scope, first.get, send))
-        while not gate.coming:
-            await asyncio.sleep(0)
-        second.put_nowait(part | {"more_body": False})
-        await gate(scope, second.get, send)
-        # It has been let go, so there is room for the rest of the slow one and others.
-        first.put_nowait({"type": "http.request", "body": b"90", "more_body": False})
-        await slow
-        third.put_nowait(part | {"more_body": False})
-        await gate(scope, third.get, send)
-        return gate.coming
+        def come(number, body, more):
+            queues[number].put_nowait(
+                {"type": "http.request", "body": body, "more_body": more}
+            )
 
-    assert asyncio.run(main()) == 0
-    start, _, *bodies = sent
-    assert (start["status"], bodies) == (429, [b"1234567890", b"12345678"])
+        tasks = []
+        for number in range(3):
+            tasks.append(asyncio.create_task(gate(scope, queues[number].get, send)))
+            come(number, b"12345678", more=True)
+            while len(gate.coming) + len(sent) // 2 <= number:
+                await asyncio.sleep(0)
+            while gate.coming_bytes != 8 * len(gate.coming):
+                await asyncio.sleep(0)
+        await tasks[0]
+        # The others go on, and a new one fits beside them.
+        come(3, b"1234", more=False)
+        await gate(scope, queues[3].get, send)
+        for number in (1, 2):
+            come(number, b"90", more=False)
+            await tasks[number]
+        return gate.coming, gate.coming_bytes
+
+    assert asyncio.run(main()) == ({}, 0)
+    assert got == [b"1234", b"1234567890", b"1234567890"]
+    start, _ = sent
+    assert start["status"] == 408
     assert (b"connection", b"close") in start["headers"]
