@@ -4,6 +4,8 @@ A mask is a boolean tensor, true at real positions. It is derived from lengths a
 travels explicitly from layer to layer.
 """
 
+import functools
+
 from keras import ops
 
 # Takes the place of a masked logit. Finite, so that a row that is masked throughout
@@ -83,4 +85,10 @@ def with_gradient(function, training):
     """
     if training is False:
         return lambda *tensors: function(*tensors)[0]
+    return _with_gradient(function)
+
+
+@functools.cache
+def _with_gradient(function):
+    # Once a function: JAX compiles anew what stands in another one.
     return ops.custom_gradient(function)

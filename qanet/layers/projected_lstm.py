@@ -1,6 +1,8 @@
 """A bidirectional LSTM whose states are projected and clipped (Sak et al., 2014, as
 in ELMo: Peters et al., 2018, section 3.4)."""
 
+import functools
+
 import keras
 from keras import ops
 
@@ -94,6 +96,7 @@ class ProjectedLSTM(keras.layers.Layer):
         }
 
 
+@functools.cache
 def projected_lstm(cell_clip, projection_clip):
     """The states of LSTMs that start at zero.
 
