@@ -2,16 +2,14 @@
 
 import argparse
 import contextlib
-import logging
 import tempfile
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from qanet.backend import load_keras
 from qanet.commands.options import check_directory, check_reader, path_of
-from qanet.console import is_verbose, say
+from qanet.console import say
 from qanet.errors import UserError, first_line, refuse_existing
 
 FORMATS = {
@@ -144,8 +142,7 @@ def _write(options: argparse.Namespace, trained, card: str) -> None:
         with tempfile.TemporaryDirectory(dir=options.output.parent) as temporary:
             made = Path(temporary) / "export"
             made.mkdir()
-            with _quiet_converters():
-                _exporter(options)(trained, made)
+            _exporter(options)(trained, made)
             write_text(made / CARD_FILE, card)
             write_checksums(made)
             made.rename(options.output)
@@ -154,24 +151,6 @@ def _write(options: argparse.Namespace, trained, card: str) -> None:
         raise UserError(
             f"--output {options.output}: cannot be written: {reason}"
         ) from error
-
-
-@contextlib.contextmanager
-def _quiet_converters() -> Iterator[None]:
-    """Within this context nobody is told that gradients will not be exported.
-
-    The converter to LiteRT says so four times; a reader needs none.
-    """
-
-    def is_wanted(record: logging.LogRecord) -> bool:
-        return is_verbose() or "unsaved custom gradients" not in record.getMessage()
-
-    logger = logging.getLogger("absl")
-    logger.addFilter(is_wanted)
-    try:
-        yield
-    finally:
-        logger.removeFilter(is_wanted)
 
 
 def _exporter(options: argparse.Namespace):

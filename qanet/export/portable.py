@@ -145,6 +145,4 @@ def _save_frozen(model: keras.Model, directory: str) -> None:
         tf.Module(),
         directory,
         signatures=read_frozen.get_concrete_function(**specs),
-        # Inference has no gradients, and ours cannot be saved without variables.
-        options=tf.saved_model.SaveOptions(experimental_custom_gradients=False),
     )

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import logging
 import os
 import signal
 
@@ -157,27 +156,6 @@ def test_export_that_is_terminated_leaves_nothing(
     assert ended.value.code == 143
     assert capsys.readouterr().err == "stopped\n"
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("option", [[], ["--verbose"]])
-def test_export_hides_what_the_converter_says_of_gradients(
-    loaded, monkeypatch, tmp_path, caplog, option
-):
-    said = (
-        "Importing a function (f) with ops with unsaved custom gradients. Will likely "
-        "fail if a gradient is requested.",
-        "Something is wrong.",
-    )
-
-    def convert(reader, directory):
-        for line in said:
-            logging.getLogger("absl").warning(line)
-
-    monkeypatch.setattr("qanet.export.portable.export_litert", convert)
-    cli.main(arguments(tmp_path / "1", "--format", "litert", *option))
-    assert [r.message for r in caplog.records if r.name == "absl"] == (
-        list(said) if option else [said[1]]
-    )
 
 
 def test_export_needs_tensorflow(refused, loaded, monkeypatch, tmp_path):
