@@ -207,7 +207,7 @@ def _check_texts(value: Any, where: str, key: str = "", depth: int = 0) -> None:
     key = key or "the configuration"
     if depth > DEEPEST:
         raise UserError(f"{where}: {key} is nested too deeply")
-    if isinstance(value, str) and not ("\0" not in value and is_encodable(value)):
+    if isinstance(value, str) and ("\0" in value or not is_encodable(value)):
         raise UserError(
             f"{where}: {key}={_shown(value)}: has a NUL or half a surrogate pair; "
             "leave it out"

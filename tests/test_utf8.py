@@ -1,3 +1,5 @@
+"""Tests of qanet.utf8."""
+
 from hypothesis import given
 from hypothesis import strategies as st
 

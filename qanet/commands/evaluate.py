@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from qanet.commands.options import check_directory, check_readers, load_backend, path_of
 from qanet.console import log, say
@@ -141,10 +142,10 @@ def _read(options: argparse.Namespace, output: Path):
     data = _full_name(options.data)
     _refuse_run(output)
     readers = sorted(os.path.realpath(directory) for directory in options.model)
-    _refuse_results_of_others(output / METRICS, {"data": data})
+    source = {"data": data, "readers": readers}
     # The default place belongs to the run, wherever that is moved to.
-    if options.output:
-        _refuse_results_of_other_readers(output / METRICS, readers)
+    named = source if options.output else {"data": data}
+    _refuse_results_of_others(output / METRICS, named)
     _refuse_files_of_others(output)
     examples = _load_dev(options.data)
     load_backend(options.model)
@@ -160,7 +161,7 @@ def _read(options: argparse.Namespace, output: Path):
         top_k=20,
         progress="evaluating",
     )
-    result.save(output, {"data": data, "readers": readers})
+    result.save(output, source)
     log.info("written to %s", output)
     return examples, result.predictions, result.metrics
 
@@ -213,22 +214,11 @@ def _refuse_files_of_others(output: Path) -> None:
             )
 
 
-def _refuse_results_of_other_readers(path: Path, readers: Sequence[str]) -> None:
-    """Refuses to replace results that name other readers; older ones name none."""
-    from qanet.files import parse_json
+def _refuse_results_of_others(path: Path, source: Mapping[str, Any]) -> None:
+    """Refuses to replace results that name another source, or none.
 
-    if not path.exists():
-        return
-    found = parse_json(path.read_bytes()).get("readers", readers)
-    if found != readers:
-        raise UserError(
-            f"{path}: holds the results of {' '.join(map(str, found))}; remove it or "
-            "give another --output"
-        )
-
-
-def _refuse_results_of_others(path: Path, source: Mapping[str, str]) -> None:
-    """Refuses to replace results that name another source, or none."""
+    Results of former versions name no readers.
+    """
     from qanet.files import parse_json
 
     try:
@@ -239,7 +229,8 @@ def _refuse_results_of_others(path: Path, source: Mapping[str, str]) -> None:
         found = None
     for name, value in source.items():
         other = found.get(name) if isinstance(found, dict) else None
-        if other != value:
+        if other != value and (other or name != "readers"):
+            other = " ".join(map(str, other)) if isinstance(other, list) else other
             what = (
                 f"the results of {other}" if other else f"results that name no {name}"
             )

@@ -80,7 +80,7 @@ def with_gradient(function, training):
 
     Args:
         function: gives its result and a function that gives its gradient, as
-            `keras.ops.custom_gradient` takes it.
+            `keras.ops.custom_gradient` takes it; it is kept, so the same each time.
         training: false where nobody will ask for the gradient.
     """
     if training is False:

@@ -24,29 +24,11 @@ def clock(monkeypatch):
     return clock
 
 
-@pytest.mark.parametrize("score", [np.nan, np.inf])
-def test_a_score_that_is_no_number_stops_the_training(tmp_path, score):
-    learner = small_learner(steps=1)
-    task = Task(
-        learner,
-        maker=None,
-        plan=[PlannedBatch(np.arange(4), 5, 3)],
-        measure=lambda: {"score": score},
-        score=lambda measured: measured["score"],
-        headline=("score", "score"),
-    )
-    run = Run(tmp_path / "run")
-    loop = Loop(task, learner.config, run, make_distribution(DistributionConfig()))
-    loop.train = lambda maker, plan: ((np.float32(1), np.float32(1)) for _ in plan)
-    with pytest.raises(UserError, match=r"step 1: .*lower training\.learning_rate"):
-        loop.fit()
-    assert not run.weights_path.exists()
-
-
 def looped(directory, measure, train, plan, flops=None, **settings):
     """A loop whose steps are those of `train`."""
+    learner = small_learner(steps=len(plan), **settings)
     task = Task(
-        (learner := small_learner(steps=len(plan), **settings)),
+        learner,
         maker=None,
         plan=plan,
         measure=measure,
@@ -58,6 +40,19 @@ def looped(directory, measure, train, plan, flops=None, **settings):
     loop = Loop(task, learner.config, Run(directory / "run"), distribution)
     loop.train = train
     return loop
+
+
+@pytest.mark.parametrize("score", [np.nan, np.inf])
+def test_a_score_that_is_no_number_stops_the_training(tmp_path, score):
+    loop = looped(
+        tmp_path,
+        lambda: {"score": score},
+        lambda maker, plan: ((np.float32(1), np.float32(1)) for _ in plan),
+        [PlannedBatch(np.arange(4), 5, 3)],
+    )
+    with pytest.raises(UserError, match=r"step 1: .*lower training\.learning_rate"):
+        loop.fit()
+    assert not loop.run.weights_path.exists()
 
 
 def test_the_figures_of_the_history(tmp_path, clock):
