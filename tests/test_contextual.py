@@ -1,5 +1,6 @@
 """A reader with contextual vectors, from files to answers."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -112,6 +113,56 @@ def test_a_run_goes_on_without_the_directory(run, config):
     check_files(moved, resume=True)
     with pytest.raises(UserError, match="moved away"):
         check_files(moved)
+
+
+def test_another_training_starts_from_it(run, config, tmp_path):
+    """With the language model that the run has a copy of."""
+    copy = run.vocabulary_directory / "contextual"
+    model = config.model.model_copy(update={"contextual": str(copy)})
+    changes = {"start_from": str(run.directory), "steps": 1, "learning_rate": 1e-9}
+    training = config.training.model_copy(update=changes)
+    again = Run(tmp_path / "run")
+    with eagerly():
+        train_run(
+            config.model_copy(update={"model": model, "training": training}), again
+        )
+    with np.load(run.weights_path) as expected, np.load(again.weights_path) as found:
+        assert found.keys() == expected.keys()
+        for name in found:
+            np.testing.assert_allclose(found[name], expected[name], atol=1e-7)
+    encoders = [one.load_vocabulary().contextual for one in (run, again)]
+    assert encoders[0].key == encoders[1].key
+
+
+def test_a_training_that_starts_from_it_has_its_language_model(
+    run, refused, tiny_arguments, tmp_path, monkeypatch
+):
+    started = []
+    monkeypatch.setattr(
+        "qanet.training.session.train_run",
+        lambda config, run, resume: started.append(config),
+    )
+    pairs = zip(tiny_arguments[::2], tiny_arguments[1::2], strict=True)
+    given = [p for pair in pairs if "vocabulary." not in pair[1] for p in pair]
+    given += ["--set", f"training.start_from={run.directory}"]
+    given += ["--output", str(tmp_path / "run")]
+    layers = ["--set", "model.contextual_layers=2"]
+    other = tmp_path / "other"
+    shutil.copytree(PUBLIC, other)
+    with (other / "vocab.txt").open("a", encoding="utf-8") as file:
+        file.write("more\n")
+    own = run.vocabulary_directory / "contextual"
+
+    line = refused(cli.train, *given)
+    assert f"has a language model; set model.contextual={own}" in line
+    line = refused(cli.train, *given, "--set", f"model.contextual={PUBLIC}")
+    assert "has model.contextual_layers=2, not 3" in line
+    line = refused(cli.train, *given, *layers, "--set", f"model.contextual={other}")
+    assert f"than {other}; set model.contextual={own}" in line
+    assert not started
+    for same in (own, PUBLIC):
+        cli.train([*given, *layers, "--set", f"model.contextual={same}"])
+        assert started.pop().model.contextual == str(same)
 
 
 def test_packing_is_refused_before_anything_is_read(refused, tiny_arguments, tmp_path):

@@ -1,6 +1,7 @@
 """`training.start_from`: what a training takes from another run, where that fits."""
 
 import argparse
+from pathlib import Path
 
 from qanet.commands.options import check_reader, set_keys
 from qanet.errors import UserError
@@ -12,8 +13,9 @@ FREE = {
     "character_dropout",
     "attention_dropout",
     "survival",
-    "contextual_layers",
     "pretrained",
+    # A directory, which is compared by what it holds.
+    "contextual",
 }
 
 
@@ -23,7 +25,7 @@ def started(options: argparse.Namespace, config):
     Raises:
         UserError: there is no such run, or its weights are those of another model.
     """
-    from qanet.models.registry import contextual_of, pretrained_of
+    from qanet.models.registry import pretrained_of
     from qanet.onnx_reader import is_export
     from qanet.run import Run
 
@@ -40,8 +42,8 @@ def started(options: argparse.Namespace, config):
     if pretrained_of(config.model):
         raise UserError(f"{where}: brings its weights; leave out model.pretrained")
     theirs = start.load_config()
-    if contextual_of(theirs.model) or contextual_of(config.model):
-        raise UserError(f"{where}: does not go with model.contextual")
+    if config.model.name == theirs.model.name:
+        _check_language_model(config.model, theirs.model, start, where)
     ours = {"data.no_answer": config.data.no_answer, **_layers(config.model)}
     other = {"data.no_answer": theirs.data.no_answer, **_layers(theirs.model)}
     # The name first, with which all other settings change.
@@ -51,6 +53,29 @@ def started(options: argparse.Namespace, config):
                 f"{where}: has {key}={other.get(key)}, not {ours.get(key)}; set it so"
             )
     return config.model_copy(update={"vocabulary": theirs.vocabulary})
+
+
+def _check_language_model(ours, theirs, start, where: str) -> None:
+    """Refuses a frozen language model that is not the one of the run, or none."""
+    from qanet.models.registry import contextual_of
+
+    given = contextual_of(ours)
+    if not contextual_of(theirs):
+        if given:
+            raise UserError(f"{where}: has no model.contextual; leave it out")
+        return
+    from qanet.frozen import open_encoder
+    from qanet.text.vocabulary import CONTEXTUAL_DIRECTORY
+
+    own = start.vocabulary_directory / CONTEXTUAL_DIRECTORY
+    layers = theirs.contextual_layers
+    if not given:
+        raise UserError(f"{where}: has a language model; set model.contextual={own}")
+    if open_encoder(Path(given), layers).key != open_encoder(own, layers).key:
+        raise UserError(
+            f"{where}: has another language model than {given}; set "
+            f"model.contextual={own}"
+        )
 
 
 def _layers(model) -> dict[str, object]:

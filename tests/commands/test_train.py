@@ -158,7 +158,7 @@ def test_start_from_what_is_no_such_run(refused, tiny_arguments, tmp_path):
         (["--preset", "bidaf"], "has model.name=qanet, not bidaf"),
         (["--set", "model.heads=4"], "has model.heads=2, not 4"),
         (["--set", "data.no_answer=true"], "has data.no_answer=False, not True"),
-        (["--set", "model.contextual=elmo"], "does not go with model.contextual"),
+        (["--set", "model.contextual=elmo"], "has no model.contextual; leave it out"),
         (["--set", "vocabulary.extra_vectors=5"], "brings its vocabulary"),
         (["--set", " vocabulary={extra_vectors: 5}"], "brings its vocabulary"),
         (["--vectors", "glove.txt"], "brings its vocabulary"),
