@@ -24,6 +24,7 @@ from tiny_runs import (  # noqa: F401
     eagerly,
     killed_at_step_3,
     rewind,
+    starting_arguments,
     tiny_arguments,
     tiny_config,
     tiny_files,

@@ -135,16 +135,14 @@ def test_another_training_starts_from_it(run, config, tmp_path):
 
 
 def test_a_training_that_starts_from_it_has_its_language_model(
-    run, refused, tiny_arguments, tmp_path, monkeypatch
+    run, refused, starting_arguments, tmp_path, monkeypatch
 ):
     started = []
     monkeypatch.setattr(
         "qanet.training.session.train_run",
         lambda config, run, resume: started.append(config),
     )
-    pairs = zip(tiny_arguments[::2], tiny_arguments[1::2], strict=True)
-    given = [p for pair in pairs if "vocabulary." not in pair[1] for p in pair]
-    given += ["--set", f"training.start_from={run.directory}"]
+    given = [*starting_arguments, "--set", f"training.start_from={run.directory}"]
     given += ["--output", str(tmp_path / "run")]
     layers = ["--set", "model.contextual_layers=2"]
     other = tmp_path / "other"

@@ -140,6 +140,13 @@ def tiny_arguments(tiny_files):
 
 
 @pytest.fixture(scope="session")
+def starting_arguments(tiny_arguments):
+    """The same of a training that starts from a run, which brings its vocabulary."""
+    pairs = zip(tiny_arguments[::2], tiny_arguments[1::2], strict=True)
+    return [part for pair in pairs if "vocabulary." not in pair[1] for part in pair]
+
+
+@pytest.fixture(scope="session")
 def tiny_config(tiny_files):
     """The configuration that `tiny_arguments` come to."""
     from qanet.config import load_preset

@@ -169,11 +169,9 @@ def test_start_from_what_is_no_such_run(refused, tiny_arguments, tmp_path):
     ],
 )
 def test_start_from_a_run_that_does_not_fit(
-    refused, tiny_arguments, trained, tmp_path, other, problem
+    refused, starting_arguments, trained, tmp_path, other, problem
 ):
-    pairs = zip(tiny_arguments[::2], tiny_arguments[1::2], strict=True)
-    own = [p for pair in pairs if "vocabulary." not in pair[1] for p in pair]
-    own = [] if "--preset" in other else own
+    own = [] if "--preset" in other else starting_arguments
     start = f"training.start_from={trained.directory}"
     run = tmp_path / "run"
     line = refused(cli.train, *own, *other, "--set", start, "--output", run)
@@ -181,21 +179,19 @@ def test_start_from_a_run_that_does_not_fit(
     assert not run.exists()
 
 
-def test_start_from_a_run_that_fits(tiny_arguments, trained, tmp_path, monkeypatch):
+def test_start_from_a_run_that_fits(starting_arguments, trained, tmp_path, monkeypatch):
     started = []
     monkeypatch.setattr(
         "qanet.training.session.train_run",
         lambda config, run, resume: started.append(config),
     )
-    pairs = zip(tiny_arguments[::2], tiny_arguments[1::2], strict=True)
-    own = [p for pair in pairs if "vocabulary." not in pair[1] for p in pair]
     changes = (
         *("model.dropout=0.3", "model.word_dropout=0", "model.survival=0.5"),
         "model.character_dropout=0.2",
         f"training.start_from={trained.directory}",
     )
     sets = [part for change in changes for part in ("--set", change)]
-    cli.train([*own, *sets, "--output", str(tmp_path / "run")])
+    cli.train([*starting_arguments, *sets, "--output", str(tmp_path / "run")])
     (config,) = started
     assert (config.model.dropout, config.model.survival) == (0.3, 0.5)
     theirs = Run(trained.directory).load_config()
