@@ -8,7 +8,7 @@ import ctypes
 import platform
 
 # Of malloc.h.
-TRIM_THRESHOLD, MMAP_THRESHOLD, MMAP_MAX, ARENA_MAX = -1, -3, -4, -8
+TRIM_THRESHOLD, MMAP_THRESHOLD, MMAP_MAX = -1, -3, -4
 LARGE = 2**20
 NEVER = -1
 
@@ -18,12 +18,12 @@ def keep_blocks() -> None:
 
     A step of training takes some hundred MiB for what it computes on the way. Where
     they are returned and asked for anew at each step, the system gives and clears each
-    page again. To be called before threads are started: those that are there keep
-    arenas of their own, which return large blocks whatever is set.
+    page again. What a thread other than the main one takes at once is kept only up to
+    64 MiB. One arena for all threads would keep more, but its many free pieces, and
+    the threads that wait for it, cost far more time than that saves (docs/design.md).
     """
     _set(MMAP_MAX, 0)
     _set(TRIM_THRESHOLD, NEVER)
-    _set(ARENA_MAX, 1)
 
 
 def return_large_blocks() -> None:
