@@ -14,13 +14,14 @@ NEVER = -1
 
 
 def keep_blocks() -> None:
-    """Has all memory kept once it is free, for computations that repeat.
+    """Has memory kept once it is free, for computations that repeat.
 
     A step of training takes some hundred MiB for what it computes on the way. Where
     they are returned and asked for anew at each step, the system gives and clears each
-    page again. What a thread other than the main one takes at once is kept only up to
-    64 MiB. One arena for all threads would keep more, but its many free pieces, and
-    the threads that wait for it, cost far more time than that saves (docs/design.md).
+    page again. In threads other than the main one, a block of more than 64 MiB is
+    returned all the same, and so is a heap of 64 MiB, other than the thread's first,
+    once nothing in it is in use. One arena for all threads would keep these too, but to
+    search it and to wait for it takes far more time than that saves (docs/design.md).
     """
     _set(MMAP_MAX, 0)
     _set(TRIM_THRESHOLD, NEVER)

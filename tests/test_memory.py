@@ -8,6 +8,7 @@ pytestmark = pytest.mark.skipif(
     platform.libc_ver()[0] != "glibc", reason="is for glibc"
 )
 
+BLOCK = 40 * 2**20
 # Blocks of 4 MiB, after a larger one was freed, with small ones between them that stay.
 SCRIPT = """
 import resource
@@ -46,19 +47,25 @@ def test_large_blocks_are_returned(door):
     assert kept("") > 50 * 2**20
 
 
-# What a thread computes with blocks of 32 MiB, one after another as steps do, and how
-# many bytes the system gave it for that.
+# What a thread computes with blocks of 40 MiB, one after another as steps do, and how
+# many bytes the system gave it for that. By itself glibc may keep blocks of up to 32,
+# and a thread's arena has no place for 64. Huge pages are off, for the system counts
+# one of them as one page.
 STEPS = """
 import ctypes
 import resource
 import threading
+
+PR_SET_THP_DISABLE = 41
+ctypes.CDLL(None).prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)
+BLOCK = 40 * 2**20
 
 def given():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt * resource.getpagesize()
 
 def steps():
     for _ in range(8):
-        block = b"a" * 2**25
+        block = b"a" * BLOCK
         del block
 
 def measure(*_):
@@ -79,8 +86,7 @@ thread = threading.Thread(target=steps)
 thread.start()
 thread.join()
 library = ctypes.CDLL(None)
-library.fopen.restype = ctypes.c_void_p
-library.malloc_info(0, ctypes.c_void_p(library.fopen(b"/dev/stdout", b"w")))
+library.malloc_info(0, ctypes.c_void_p.in_dll(library, "stdout"))
 library.fflush(None)
 """
 # The command measures where it would import Keras.
@@ -96,14 +102,15 @@ def test_kept_blocks_are_given_once(door):
     def given(first):
         return int(door("-c", f"{STEPS}{first}measure()").stdout)
 
-    assert given(KEEPING) < 2 * 2**25
+    assert given(KEEPING) < 2 * BLOCK
     # Without it each of the 8 is given anew.
-    assert given("") > 7 * 2**25
+    assert given("") > 7 * BLOCK
 
 
-def test_threads_that_keep_blocks_have_arenas_of_their_own(door):
+def test_threads_that_keep_blocks_have_arenas_of_their_own(door, monkeypatch):
+    monkeypatch.delenv("MALLOC_ARENA_MAX", raising=False)
     process = door("-c", f"{STEPS}{KEEPING}{ARENAS}")
-    assert process.stdout.count("<heap nr=") == 2
+    assert process.stdout.count("<heap nr=") > 1
 
 
 @pytest.mark.parametrize(
@@ -116,4 +123,4 @@ def test_trainings_keep_blocks(command, door, tmp_path):
     arguments = command.replace("FILE", str(file)).split()
     arguments += ["--output", str(tmp_path / "run")]
     script = COMMAND.format(name=arguments[0], arguments=arguments)
-    assert int(door("-c", STEPS + script).stdout) < 2 * 2**25
+    assert int(door("-c", STEPS + script).stdout) < 2 * BLOCK
