@@ -8,7 +8,6 @@ pytestmark = pytest.mark.skipif(
     platform.libc_ver()[0] != "glibc", reason="is for glibc"
 )
 
-BLOCK = 40 * 2**20
 # Blocks of 4 MiB, after a larger one was freed, with small ones between them that stay.
 SCRIPT = """
 import resource
@@ -47,25 +46,26 @@ def test_large_blocks_are_returned(door):
     assert kept("") > 50 * 2**20
 
 
-# What a thread computes with blocks of 40 MiB, one after another as steps do, and how
-# many bytes the system gave it for that. By itself glibc may keep blocks of up to 32,
-# and a thread's arena has no place for 64. Huge pages are off, for the system counts
-# one of them as one page.
-STEPS = """
+# By itself glibc may keep blocks of up to 32 MiB, and a thread's arena has no place
+# for 64.
+BLOCK = 40 * 2**20
+# What a thread computes with such blocks, one after another as steps do, and how many
+# bytes the system gave it for that. Huge pages are off, for the system counts one of
+# them as one page.
+STEPS = f"""
 import ctypes
 import resource
 import threading
 
 PR_SET_THP_DISABLE = 41
 ctypes.CDLL(None).prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)
-BLOCK = 40 * 2**20
 
 def given():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt * resource.getpagesize()
 
 def steps():
     for _ in range(8):
-        block = b"a" * BLOCK
+        block = b"a" * {BLOCK}
         del block
 
 def measure(*_):
