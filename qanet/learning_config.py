@@ -37,7 +37,7 @@ class LearningConfig(Section):
             serves every evaluation; ramped up as (1 + step) / (10 + step), which comes
             to 0.999 at step 9,000 and to 0.9999 at step 90,000.
         evaluate_every: steps between evaluations.
-        checkpoint_every: steps between checkpoints; each evaluation has one too.
+        checkpoint_every: steps between checkpoints; evaluations and stops have one too.
         patience: evaluations without a better score after which training stops; 0
             never.
         seed: fixes initial weights, order of examples, and dropout.

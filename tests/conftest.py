@@ -4,8 +4,9 @@ import json
 import os
 import runpy
 import shutil
+import signal
 import tempfile
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -206,6 +207,34 @@ def stopped_at_its_second_measurement(monkeypatch):
                 yield
 
     return context()
+
+
+@pytest.fixture
+def ctrl_c():
+    """A context in which Ctrl-C is pressed while a loop takes a step, which it ends.
+
+    Args: the loop, the number of the step, how often it is pressed.
+    """
+
+    @contextmanager
+    def context(loop, step, times=1):
+        train, numbers = loop.train, count(loop.progress.step + 1)
+
+        def interrupted(maker, plan):
+            with closing(train(maker, plan)) as steps:
+                for taken in steps:
+                    for _ in range(times if next(numbers) == step else 0):
+                        signal.raise_signal(signal.SIGINT)
+                    yield taken
+
+        loop.train = interrupted
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                yield
+        finally:
+            loop.train = train
+
+    return context
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
-"""Whether trainings that are killed at random moments come to the same end.
+"""Whether trainings that are ended at random moments come to the same result.
 
 A reader of few weights is trained on the sample for a few steps, once undisturbed and
-then many times with SIGKILL at drawn moments, see `enduring.moments`.
+then many times with SIGKILL or SIGTERM at drawn moments, see `enduring.moments`.
 """
 
 import csv
@@ -19,13 +19,16 @@ import numpy as np
 from enduring import moments
 from enduring.findings import Finding
 from enduring.processes import ending, run_command
+from qanet.cli import TERMINATED
 from qanet.console import progress_bar
 
 TRAININGS = 50
 # Trainings at a time.
 JOBS = 2
-# The most kills of a training.
-KILLS = 3
+# The most times that a training is ended.
+ENDS = 3
+# How a process that is ended so exits.
+CODES = {"kill": -signal.SIGKILL, "terminate": TERMINATED}
 KINDS = ("start", "step", "evaluation", "checkpoint", "rename")
 SETTINGS = """
     data.context_limit=96 data.question_limit=24 data.buckets=[96]
@@ -44,7 +47,7 @@ TIMES = ("seconds", "steps_per_second", "examples_per_second", "model_gflops")
 
 
 def run(seed: int) -> list[Finding]:
-    """Trains, kills and compares."""
+    """Trains, ends and compares."""
     with tempfile.TemporaryDirectory() as directory:
         return endure(Path(directory), seed, TRAININGS)
 
@@ -54,28 +57,35 @@ def endure(directory: Path, seed: int, trainings: int) -> list[Finding]:
     expected = directory / "undisturbed"
     counts = train_undisturbed(expected)
     draws = random.Random(seed)
-    plans = [draw_kills(draws, counts) for _ in range(trainings)]
-    found = Finding("killed trainings", trainings)
-    kills = Counter()
+    plans = [draw_ends(draws, counts) for _ in range(trainings)]
+    found = Finding("trainings ended and resumed", trainings)
+    kinds, acts = Counter(), Counter()
     with (
         ThreadPoolExecutor(JOBS) as pool,
         progress_bar(total=trainings, desc="trainings", unit="training") as bar,
     ):
         places = [directory / f"training-{i}" for i in range(trainings)]
-        for i, (died, wrong) in enumerate(pool.map(kill_and_resume, places, plans)):
-            kills.update(died)
+        for i, (ended, wrong) in enumerate(pool.map(end_and_resume, places, plans)):
+            kinds.update(end["kind"] for end in ended)
+            acts.update(end["act"] for end in ended)
             wrong = wrong or differences(expected, places[i])
-            found.wrong += [f"training {i}, killed at {plans[i]}: {w}" for w in wrong]
+            found.wrong += [f"training {i}, ended by {plans[i]}: {w}" for w in wrong]
             bar.update()
-    rows = [Finding(f"kills: {moments.KINDS[kind]}", kills[kind]) for kind in KINDS]
-    found.remark = f"{kills.total()} kills"
+    rows = [Finding(f"ends: {moments.KINDS[kind]}", kinds[kind]) for kind in KINDS]
+    found.remark = f"{acts['kill']} by SIGKILL, {acts['terminate']} by SIGTERM"
     return [found, *rows]
 
 
-def draw_kills(draws: random.Random, counts: Counter) -> list[tuple[str, int]]:
-    """Kinds and numbers of the moments at which a training is killed."""
-    kinds = draws.choices(KINDS, k=draws.randint(1, KILLS))
-    return [(kind, draws.randint(1, counts[kind])) for kind in kinds]
+def draw_ends(draws: random.Random, counts: Counter) -> list[dict]:
+    """How, and at which moments, a training is ended; see `enduring.moments`."""
+    return [
+        {
+            "kind": kind,
+            "number": draws.randint(1, counts[kind]),
+            "act": draws.choice(sorted(CODES)),
+        }
+        for kind in draws.choices(KINDS, k=draws.randint(1, ENDS))
+    ]
 
 
 def train_undisturbed(output: Path) -> Counter:
@@ -103,27 +113,25 @@ def begin(train: str = "sample", dev: str = "sample") -> list[str]:
     return ["--train", train, "--dev", dev, *sets]
 
 
-def kill_and_resume(
-    output: Path, kills: list[tuple[str, int]]
-) -> tuple[list[str], list[str]]:
-    """Trains to the end, with some kills between.
+def end_and_resume(output: Path, ends: list[dict]) -> tuple[list[dict], list[str]]:
+    """Trains to the end, and is ended a few times before.
 
     A resumed training has fewer moments than a whole one, so that not all that was
     drawn comes.
 
     Returns:
-        The kinds of the kills that came, and what went wrong.
+        The ends that came, and what went wrong.
     """
-    died = []
-    for kind, number in kills:
-        process = train(output, {"kind": kind, "number": number, "act": "kill"})
+    ended = []
+    for end in ends:
+        process = train(output, end)
         if process.returncode == 0:
-            return died, []
-        if process.returncode != -signal.SIGKILL:
-            return died, [ending(process)]
-        died.append(kind)
+            return ended, []
+        if process.returncode != CODES[end["act"]]:
+            return ended, [ending(process)]
+        ended.append(end)
     process = train(output)
-    return died, [ending(process)] if process.returncode else []
+    return ended, [ending(process)] if process.returncode else []
 
 
 def differences(expected: Path, actual: Path) -> list[str]:

@@ -31,6 +31,7 @@ class Progress:
         round_steps: steps since the last evaluation.
         round_seconds: their time.
         round_loss: the sum of their losses.
+        gradient_norm: that of the last gradient before clipping.
     """
 
     step: int = 0
@@ -42,6 +43,7 @@ class Progress:
     round_steps: int = 0
     round_seconds: float = 0.0
     round_loss: float = 0.0
+    gradient_norm: float = 0.0
 
 
 def save_checkpoint(directory: Path, variables: Variables, progress: Progress) -> None:

@@ -1,6 +1,7 @@
 """The training loop: rounds of steps, each closed by a measurement and a checkpoint.
 
-A long round has further checkpoints, from which it goes on as if it had not stopped.
+A long round has further checkpoints, and one more where it is stopped; from each it
+goes on as if it had not stopped.
 
 `Loop.fit` takes rounds (`_round`, up to a measurement), a round stretches (`_train`, up
 to a checkpoint), and a stretch the steps of the backend (`Distribution.training`): loss
@@ -27,6 +28,7 @@ from qanet.training.distribution import Distribution
 from qanet.training.errors import diverged
 from qanet.training.learner import Learner
 from qanet.training.progress_bar import ProgressBar
+from qanet.training.stopping import stops_deferred
 
 
 @dataclass(frozen=True)
@@ -100,12 +102,12 @@ class Loop:
         Raises:
             UserError: the loss is not a finite number; the message names the step.
         """
-        steps, progress = self.config.steps, self.progress
+        progress = self.progress
         figure, name = self.task.headline
         with contextlib.ExitStack() as stack:
             bar = stack.enter_context(
                 progress_bar(
-                    total=steps,
+                    total=self.config.steps,
                     initial=progress.step,
                     unit="step",
                     disable=not self.is_chief,
@@ -114,15 +116,16 @@ class Loop:
             if self.is_chief:
                 self.run.remove_parts()
                 begin()
+                measured = progress.history[-1]["step"] if progress.history else 0
                 curves = stack.enter_context(
                     contextlib.closing(
-                        Curves(self.run.tensorboard_directory, progress.step + 1)
+                        Curves(self.run.tensorboard_directory, measured + 1)
                     )
                 )
             report = ProgressBar(bar, progress.step)
             if progress.history:
                 report.show(name, progress.history[-1][figure])
-            while progress.step < steps and not self._exhausted():
+            while self._is_unfinished():
                 row = self._round(report)
                 report.show(name, row[figure])
                 if self.is_chief:
@@ -133,8 +136,7 @@ class Loop:
     def _round(self, report: ProgressBar) -> dict[str, float]:
         """Trains until the next measurement, and measures; gives the history's row."""
         progress, plan = self.progress, self.task.plan
-        # Rounds end at multiples of evaluate_every, also after a resumed run.
-        last = min(_next(progress.step, self.config.evaluate_every), self.config.steps)
+        last = self._end_of_round()
         report.begin_round(
             (
                 (len(batch.items), batch.context_length)
@@ -144,8 +146,8 @@ class Loop:
             progress.round_loss,
         )
         while progress.step < last:
-            norm = self._train(last, report)
-            if progress.step < last:
+            with stops_deferred() as stops:
+                self._train(last, report, stops)
                 self._save()
         taken = plan[last - progress.round_steps : last]
         seconds, loss = progress.round_seconds, progress.round_loss / len(taken)
@@ -159,7 +161,7 @@ class Loop:
             "seconds": round(progress.seconds, 1),
             **self._rates(taken, seconds),
             "learning_rate": self.task.learner.learning_rate,
-            "gradient_norm": norm,
+            "gradient_norm": progress.gradient_norm,
             "loss": loss,
             **measured,
         }
@@ -178,33 +180,39 @@ class Loop:
             rates["model_gflops"] = round(flops / seconds / 1e9, 1)
         return rates
 
-    def _train(self, last: int, report: ProgressBar) -> float:
+    def _train(self, last: int, report: ProgressBar, stops: Sequence[int]) -> None:
         """Takes the steps up to the next checkpoint, or to step `last`.
 
-        Returns:
-            The norm of the last gradient.
+        Args:
+            last: the step.
+            report: shows them.
+            stops: as soon as it holds anything, the running step is the last one.
         """
         progress = self.progress
         end = min(_next(progress.step, self.config.checkpoint_every), last)
         plan = self.task.plan[progress.step : end]
-        begin = time.monotonic()
+        begin, count = time.monotonic(), 0
         # Closed at once when a step fails: then the variables have their values back.
         with contextlib.closing(self.train(self.task.maker, plan)) as steps:
             for taken in steps:
                 loss, norm = taken
                 report.step(loss)
+                count += 1
+                if stops:
+                    break
             progress.round_loss = report.wait()
             norm = float(ops.convert_to_numpy(norm))
+        step = progress.step + count
         if not math.isfinite(norm):
             # The loss is told one step later, and a checkpoint comes before that.
-            raise diverged(f"the gradient's norm is {norm} at step {end}")
+            raise diverged(f"the gradient's norm is {norm} at step {step}")
         seconds = time.monotonic() - begin
-        progress.step = end
-        progress.examples += sum(len(batch.items) for batch in plan)
+        progress.step = step
+        progress.examples += sum(len(batch.items) for batch in plan[:count])
         progress.seconds += seconds
-        progress.round_steps += len(plan)
+        progress.round_steps += count
         progress.round_seconds += seconds
-        return norm
+        progress.gradient_norm = norm
 
     def _save(self) -> None:
         """Writes a checkpoint."""
@@ -230,9 +238,23 @@ class Loop:
                 progress.evaluations_since_best += 1
         return measured
 
-    def _exhausted(self) -> bool:
-        patience = self.config.patience
-        return bool(patience) and self.progress.evaluations_since_best >= patience
+    def _is_unfinished(self) -> bool:
+        """Whether there is anything left to train or to measure."""
+        progress, patience = self.progress, self.config.patience
+        if patience and progress.evaluations_since_best >= patience:
+            return False
+        return progress.step < self.config.steps or progress.round_steps > 0
+
+    def _end_of_round(self) -> int:
+        """The step of the next measurement.
+
+        Rounds end at multiples of `evaluate_every`, also after a resumed run. One that
+        was stopped before its measurement has that alone left.
+        """
+        step, every = self.progress.step, self.config.evaluate_every
+        end = min(_next(step - self.progress.round_steps, every), self.config.steps)
+        # Greater only where the settings were changed within the round.
+        return max(step, end)
 
 
 def _next(step: int, every: int) -> int:

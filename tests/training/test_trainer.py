@@ -213,20 +213,20 @@ def test_finished_run_is_left_as_it_is(trainer, scores):
     assert_same(weights_of(trainer.model), before)
 
 
-def test_nan_loss_stops_the_training_and_names_the_step(trainer, scores):
-    scores.f1 = [1.0, KeyboardInterrupt()]
-    with pytest.raises(KeyboardInterrupt):
+def test_nan_loss_stops_the_training_and_names_the_step(trainer, scores, ctrl_c):
+    scores.f1 = [1.0]
+    with ctrl_c(trainer.loop, 3):
         trainer.loop.fit()
     trainer.loop.resume()
     stored = stored_weights(trainer.loop.run)
     weight = trainer.model.trainable_variables[-1]
     weight.assign(ops.full(weight.shape, np.nan))
-    with pytest.raises(UserError, match=r"nan at step 3\b.*learning_rate"):
+    with pytest.raises(UserError, match=r"nan at step 4\b.*learning_rate"):
         trainer.loop.fit()
     # Neither the weights nor the checkpoint have learned of it.
     assert_same(stored_weights(trainer.loop.run), stored)
     assert trainer.loop.resume()
-    assert trainer.loop.progress.step == 2
+    assert trainer.loop.progress.step == 3
     assert all(np.isfinite(w).all() for w in weights_of(trainer.model).values())
 
 
@@ -352,14 +352,22 @@ def test_no_example_to_train_on_is_a_users_mistake(compiled_trainer, tiny_config
         Trainer(tiny_config, data, Run("unused"), compiled_trainer.distribution)
 
 
-@pytest.mark.parametrize(("checkpoint_every", "stored"), [(1000, 2), (1, 3), (3, 3)])
+@pytest.mark.parametrize(
+    ("step", "times", "checkpoint_every", "stored"),
+    [
+        (3, 1, 1000, 3),
+        # Before the measurement of step 4.
+        (4, 1, 1000, 4),
+        # In its last step.
+        (6, 1, 1000, 6),
+        # A second Ctrl-C does not wait for the end of the step.
+        (4, 2, 1000, 2),
+        (4, 2, 1, 3),
+        (5, 2, 3, 4),
+    ],
+)
 def test_interrupted_run_resumes_bit_for_bit(
-    trainer,
-    rewind,
-    monkeypatch,
-    checkpoint_every,
-    stored,
-    stopped_at_its_second_measurement,
+    trainer, rewind, monkeypatch, ctrl_c, step, times, checkpoint_every, stored
 ):
     trainer.loop.fit()
     expected = weights_of(trainer.model), averages_of(trainer)
@@ -370,7 +378,7 @@ def test_interrupted_run_resumes_bit_for_bit(
     shorter = {"checkpoint_every": checkpoint_every}
     config = trainer.loop.config.model_copy(update=shorter)
     monkeypatch.setattr(trainer.loop, "config", config)
-    with stopped_at_its_second_measurement:
+    with ctrl_c(trainer.loop, step, times):
         trainer.loop.fit()
     rewind()
     assert trainer.loop.resume()
@@ -380,6 +388,26 @@ def test_interrupted_run_resumes_bit_for_bit(
     assert_same(averages_of(trainer), expected[1])
     assert_same(stored_weights(trainer.loop.run), stored_weights(uninterrupted))
     assert history_of(trainer.loop.run) == history_of(uninterrupted)
+
+
+def test_one_that_was_stopped_in_a_measurement_has_that_alone_left(
+    trainer, scores, monkeypatch
+):
+    scores.f1 = [1.0, KeyboardInterrupt(), 2.0, 3.0]
+    with pytest.raises(KeyboardInterrupt):
+        trainer.loop.fit()
+    assert trainer.loop.resume()
+    planned = []
+    train = trainer.loop.train
+
+    def noted(maker, plan):
+        planned.append(len(plan))
+        return train(maker, plan)
+
+    monkeypatch.setattr(trainer.loop, "train", noted)
+    trainer.loop.fit()
+    assert planned == [2]
+    assert [row["f1"] for row in history_of(trainer.loop.run)] == ["1.0", "2.0", "3.0"]
 
 
 def test_what_a_killed_training_left_is_removed(trainer):

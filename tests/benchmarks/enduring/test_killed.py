@@ -40,11 +40,12 @@ def trained(monkeypatch):
         if "counts" in plan:
             counts = dict.fromkeys(KINDS, 2)
             Path(plan["counts"]).write_text(json.dumps(counts))
-        if plan.get("act") == "kill":
+        if "act" in plan:
             if plan["kind"] != "start":
                 output.mkdir(exist_ok=True)
                 (output / "config.json").write_text("{}")
-            return subprocess.CompletedProcess(arguments, -9, "", "")
+            code = {"kill": -9, "terminate": 143}[plan["act"]]
+            return subprocess.CompletedProcess(arguments, code, "", "")
         write_run(output, seconds=len(asked))
         code = 0
         if resumed and "fault" in faults:
@@ -56,16 +57,20 @@ def trained(monkeypatch):
 
 
 def test_trainings_that_come_to_the_same_end(trained, tmp_path):
-    found, *kills = killed.endure(tmp_path, 0, 12)
+    found, *ends = killed.endure(tmp_path, 0, 12)
     assert found.wrong == []
     assert found.tries == 12
-    total = sum(row.tries for row in kills)
-    assert found.remark == f"{total} kills"
+    total = sum(row.tries for row in ends)
     assert total >= 12
-    assert all(row.tries for row in kills)
+    assert all(row.tries for row in ends)
     asked, _ = trained
+    acts = Counter(plan["act"] for _, _, plan in asked if "act" in plan)
+    assert acts.total() == total
+    assert all(acts[act] for act in ("kill", "terminate"))
+    told = f"{acts['kill']} by SIGKILL, {acts['terminate']} by SIGTERM"
+    assert found.remark == told
     plans = Counter(plan["kind"] for _, _, plan in asked if "kind" in plan)
-    assert plans == {kind: row.tries for kind, row in zip(KINDS, kills, strict=True)}
+    assert plans == {kind: row.tries for kind, row in zip(KINDS, ends, strict=True)}
     # Each is let alone at last.
     assert len(asked) == 1 + total + 12
 
@@ -94,7 +99,7 @@ def test_one_that_comes_to_another_end_is_told(trained, tmp_path, fault):
     found, *_ = killed.endure(tmp_path, 0, 6)
     assert found.wrong
     assert all(line.startswith("training ") for line in found.wrong)
-    assert "killed at [('" in found.wrong[0]
+    assert "ended by [{'kind'" in found.wrong[0]
 
 
 def change_weight(run):
