@@ -193,7 +193,7 @@ class Benchmark:
         maker = RandomBatches(planned)
         predict = passes(model, maker.inputs(planned))
         training = make_distribution(config.distribution).training(
-            reading_learner(model, config)
+            reading_learner(model, config), batch
         )
 
         def train(count):

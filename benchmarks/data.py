@@ -72,7 +72,7 @@ def pipeline(options: argparse.Namespace, cache: Path, result) -> None:
     begin = time.perf_counter()
     plan = plan_training(windows, data.sources, config.data, size, steps, seed=0)
     planned = time.perf_counter() - begin
-    dataset = training_dataset(maker, plan)
+    dataset = training_dataset(maker, plan, size)
     iterator = iter(dataset)
     next(iterator)
     begin = time.perf_counter()

@@ -6,8 +6,7 @@ import runpy
 import shutil
 import signal
 import tempfile
-from contextlib import closing, contextmanager
-from dataclasses import replace
+from contextlib import contextmanager
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from itertools import count
@@ -181,58 +180,31 @@ def uncompiled():
 
 
 @pytest.fixture
-def stopped_at_its_second_measurement(monkeypatch):
-    """A context in which a training is stopped there, as by Ctrl-C."""
-    from qanet.training.loop import Loop
+def ctrl_c(monkeypatch):
+    """A context in which Ctrl-C is pressed while a training takes a step.
 
-    measure, numbers = Loop._measure, count(1)
-
-    def stop():
-        raise KeyboardInterrupt
-
-    def measured(loop):
-        task = loop.task
-        if next(numbers) == 2:
-            loop.task = replace(task, measure=stop)
-        try:
-            return measure(loop)
-        finally:
-            loop.task = task
-
-    @contextmanager
-    def context():
-        with monkeypatch.context() as patch:
-            patch.setattr(Loop, "_measure", measured)
-            with pytest.raises(KeyboardInterrupt):
-                yield
-
-    return context()
-
-
-@pytest.fixture
-def ctrl_c():
-    """A context in which Ctrl-C is pressed while a loop takes a step, which it ends.
-
-    Args: the loop, the number of the step, how often it is pressed.
+    Args: which step of the training that begins in it, how often it is pressed.
     """
+    from qanet.training.progress_bar import ProgressBar
 
     @contextmanager
-    def context(loop, step, times=1):
-        train, numbers = loop.train, count(loop.progress.step + 1)
+    def context(step, times=1):
+        numbers, stepped = count(1), ProgressBar.step
 
-        def interrupted(maker, plan):
-            with closing(train(maker, plan)) as steps:
-                for taken in steps:
-                    for _ in range(times if next(numbers) == step else 0):
-                        signal.raise_signal(signal.SIGINT)
-                    yield taken
+        def interrupted(bar, loss):
+            stepped(bar, loss)
+            for _ in range(times if next(numbers) == step else 0):
+                signal.raise_signal(signal.SIGINT)
 
-        loop.train = interrupted
+        # Whoever starts the tests in the background has it ignored.
+        handler = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
-            with pytest.raises(KeyboardInterrupt):
-                yield
+            with monkeypatch.context() as patch:
+                patch.setattr(ProgressBar, "step", interrupted)
+                with pytest.raises(KeyboardInterrupt):
+                    yield
         finally:
-            loop.train = train
+            signal.signal(signal.SIGINT, handler)
 
     return context
 

@@ -69,12 +69,12 @@ def train_on(learner, some, distribution=None):
     rows = [len(next(iter(inputs.values()))) for inputs, _ in some]
     plan = [PlannedBatch(np.arange(count), i, 0) for i, count in enumerate(rows)]
     if distribution:
-        train = distribution.training(learner)
+        train = distribution.training(learner, size=None)
     else:
         # Compiled once, however often it is trained on.
         if not hasattr(learner, "train_alone"):
             alone = make_distribution(DistributionConfig())
-            learner.train_alone = alone.training(learner)
+            learner.train_alone = alone.training(learner, size=None)
         train = learner.train_alone
     return [
         tuple(float(ops.convert_to_numpy(scalar)) for scalar in told)

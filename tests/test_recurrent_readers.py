@@ -75,10 +75,10 @@ def test_it_answers_with_words_of_the_context(answers):
 # One for all: it is the loop that goes on.
 @pytest.mark.parametrize("config", ["bidaf"], indirect=True)
 def test_a_training_that_was_stopped_goes_on_bit_for_bit(
-    run, config, tmp_path, uncompiled, stopped_at_its_second_measurement
+    run, config, tmp_path, uncompiled, ctrl_c
 ):
     stopped = Run(tmp_path / "stopped")
-    with stopped_at_its_second_measurement:
+    with ctrl_c(1):
         train_run(config, stopped)
     train_run(config, stopped, resume=True)
     assert stopped.load_metrics() == run.load_metrics()

@@ -169,11 +169,16 @@ def identical(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 def listing(directory: Path) -> set[str]:
-    """The files below a run directory but the curves, one file a process."""
+    """The files below a run directory.
+
+    Without the curves, one file a process, and without all checkpoints but the newest:
+    a stop leaves one of its own step.
+    """
+    older = sorted(directory.glob("checkpoints/step-*.npz"))[:-1]
     return {
         path.relative_to(directory).as_posix()
         for path in directory.rglob("*")
-        if path.is_file() and path.parent.name != "tensorboard"
+        if path.is_file() and path.parent.name != "tensorboard" and path not in older
     }
 
 

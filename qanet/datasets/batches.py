@@ -178,12 +178,15 @@ def training_batches(
 AHEAD = 16
 
 
-def training_dataset(maker: Maker, plan: Sequence[PlannedBatch]):
-    """`training_batches` as a `tf.data.Dataset` that works ahead."""
-    import tensorflow as tf
+def training_dataset(maker: Maker, plan: Sequence[PlannedBatch], size: int | None):
+    """`training_batches` as a `tf.data.Dataset` that works ahead.
 
-    sizes = {len(batch.items) for batch in plan}
-    size = sizes.pop() if len(sizes) == 1 else None
+    Args:
+        maker: makes the batches.
+        plan: plans them.
+        size: examples of each batch, which are static then; `None` where they differ.
+    """
+    import tensorflow as tf
 
     def signature(array: np.ndarray) -> tf.TensorSpec:
         # Lengths differ from bucket to bucket; the rest is static.

@@ -251,6 +251,12 @@ def filled_up(items: np.ndarray, rows: int) -> np.ndarray:
     return np.pad(items, (0, -len(items) % rows), constant_values=NO_ITEM)
 
 
+def common_size(plan: Sequence[PlannedBatch]) -> int | None:
+    """The examples of each batch; `None` where not all have as many."""
+    sizes = {len(batch.items) for batch in plan}
+    return sizes.pop() if len(sizes) == 1 else None
+
+
 def pairs_of(context_length: Any, question_length: Any) -> Any:
     """Pairs of tokens that attention sees within and between two texts.
 

@@ -37,8 +37,14 @@ class Distribution(Protocol):
     def scope(self) -> contextlib.AbstractContextManager:
         """The context in which everything is made and run."""
 
-    def training(self, learner: Learner) -> Training:
-        """What trains a learner that was made within the scope."""
+    def training(self, learner: Learner, size: int | None) -> Training:
+        """What trains a learner that was made within the scope.
+
+        Args:
+            learner: the learner.
+            size: examples of each batch; `None` where they differ. A step may be
+                compiled for that alone.
+        """
 
     def predictor(self, model: keras.Model) -> Callable[[Arrays], Arrays]:
         """A function from a batch of inputs to the model's outputs."""

@@ -1,7 +1,7 @@
-"""The training loop: rounds of steps, each closed by a measurement and a checkpoint.
+"""The training loop: rounds of steps, each closed by a measurement.
 
-A long round has further checkpoints, and one more where it is stopped; from each it
-goes on as if it had not stopped.
+There is a checkpoint before and after each measurement, now and then in a long round,
+and where a training is stopped; from each it goes on as if it had not stopped.
 
 `Loop.fit` takes rounds (`_round`, up to a measurement), a round stretches (`_train`, up
 to a checkpoint), and a stretch the steps of the backend (`Distribution.training`): loss
@@ -18,7 +18,7 @@ from keras import ops
 
 from qanet.console import progress_bar
 from qanet.datasets.batches import Maker
-from qanet.datasets.plans import PlannedBatch
+from qanet.datasets.plans import PlannedBatch, common_size
 from qanet.files import write_csv
 from qanet.learning_config import LearningConfig
 from qanet.run_directory import RunDirectory
@@ -77,7 +77,7 @@ class Loop:
         self.config = config
         self.run = run
         self.is_chief = distribution.is_chief
-        self.train = distribution.training(task.learner)
+        self.train = distribution.training(task.learner, common_size(task.plan))
         self.progress = Progress()
 
     def resume(self) -> bool:
@@ -181,7 +181,7 @@ class Loop:
         return rates
 
     def _train(self, last: int, report: ProgressBar, stops: Sequence[int]) -> None:
-        """Takes the steps up to the next checkpoint, or to step `last`.
+        """Takes the steps up to the next checkpoint, to step `last`, or to a stop.
 
         Args:
             last: the step.
@@ -239,11 +239,12 @@ class Loop:
         return measured
 
     def _is_unfinished(self) -> bool:
-        """Whether there is anything left to train or to measure."""
+        """Whether there is anything left to train, or a last round to measure."""
         progress, patience = self.progress, self.config.patience
         if patience and progress.evaluations_since_best >= patience:
             return False
-        return progress.step < self.config.steps or progress.round_steps > 0
+        left = self.config.steps - progress.step
+        return left > 0 or (left == 0 and progress.round_steps > 0)
 
     def _end_of_round(self) -> int:
         """The step of the next measurement.
@@ -253,7 +254,7 @@ class Loop:
         """
         step, every = self.progress.step, self.config.evaluate_every
         end = min(_next(step - self.progress.round_steps, every), self.config.steps)
-        # Greater only where the settings were changed within the round.
+        # It lies behind only where evaluate_every was changed within the round.
         return max(step, end)
 
 

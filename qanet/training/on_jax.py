@@ -39,7 +39,7 @@ class JaxDistribution:
                 raise
             raise out_of_memory() from None
 
-    def training(self, learner):
+    def training(self, learner, size):
         step = jax.jit(step_of(learner), donate_argnums=0)
 
         def train(maker, plan):

@@ -55,14 +55,15 @@ class TensorFlowDistribution:
         except tf.errors.ResourceExhaustedError:
             raise out_of_memory() from None
 
-    def training(self, learner):
+    def training(self, learner, size):
         # Alone, the whole step is one program of XLA's. With replicas only loss and
         # gradient are: XLA compiles nothing that is exchanged. In half precision on a
         # processor neither is; XLA compiles all but the products (`around_products`).
         strategy = self._strategy
         is_half = is_half_on_processor(learner.model)
         step_of_replica = replica_step(learner, self._compiler(learner.model))
-        steps = {}
+        share = size and size // self.replicas
+        step = None
 
         def run(batch):
             loss, norm = strategy.run(step_of_replica, args=(batch,))
@@ -73,21 +74,20 @@ class TensorFlowDistribution:
             )
 
         def train(maker, plan):
+            nonlocal step
             dataset = strategy.distribute_datasets_from_function(
-                lambda context: training_dataset(maker, _shares(plan, context))
+                lambda context: training_dataset(maker, _shares(plan, context), share)
             )
-            # A round may be of batches of one size, and the next of several.
-            key = str(dataset.element_spec)
-            if key not in steps:
+            if step is None:
                 spec = None if self._static_shapes else [dataset.element_spec]
-                steps[key] = tf.function(
+                step = tf.function(
                     run,
                     input_signature=spec,
                     jit_compile=self._is_alone and not is_half,
                     autograph=False,
                 )
             for batch in dataset:
-                yield steps[key](batch)
+                yield step(batch)
 
         return train
 

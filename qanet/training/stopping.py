@@ -10,13 +10,14 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @contextlib.contextmanager
 def stops_deferred() -> Iterator[list[int]]:
-    """Within this context Ctrl-C and SIGTERM wait for its end, which raises them anew.
+    """Within this context Ctrl-C and SIGTERM wait; what has come is raised at its end.
 
-    A second one does not wait. Signals that Python does not handle, as SIGTERM where
-    nobody has asked for it, stay as they are, and all of them outside the main thread.
+    A second one does not wait, and an error ends the context without them. Signals that
+    Python does not handle, as SIGTERM where nobody has asked for it, stay as they are,
+    and so do all outside the main thread.
 
-    Returns:
-        The signals that have come, none at first.
+    Yields:
+        The signals that have come.
     """
     came: list[int] = []
     handlers = {}
@@ -36,5 +37,5 @@ def stops_deferred() -> Iterator[list[int]]:
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-        if came:
-            signal.raise_signal(came[0])
+    if came:
+        signal.raise_signal(came[0])

@@ -236,7 +236,7 @@ def test_batches_of_a_plan_come_in_order(training):
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="is for TensorFlow")
 def test_tf_data_delivers_the_same_batches(training):
     maker, plan = training
-    dataset = training_dataset(maker, plan)
+    dataset = training_dataset(maker, plan, size=2)
     delivered = list(dataset.as_numpy_iterator())
     for batch, other in zip(delivered, training_batches(maker, plan), strict=True):
         assert_same_batch(batch, other)
@@ -251,7 +251,7 @@ def test_tf_data_delivers_the_same_batches(training):
 def test_the_end_of_the_data_waits_for_no_tuning(training):
     """A thread of tf.data would hold it up for as long as a minute."""
     maker, plan = training
-    assert not training_dataset(maker, plan).options().autotune.enabled
+    assert not training_dataset(maker, plan, size=2).options().autotune.enabled
 
 
 def test_contextual_vectors_are_cut_and_padded_as_the_words_are():
@@ -301,7 +301,7 @@ def test_tf_data_delivers_batches_of_several_sizes():
         features, vocabulary().table(features.words), windows_of(*[3] * 5)
     )
     plan = [PlannedBatch(np.arange(3), 3, 2), PlannedBatch(np.array([3, 4]), 3, 2)]
-    dataset = training_dataset(maker, plan)
+    dataset = training_dataset(maker, plan, size=None)
     sizes = [len(inputs["context_words"]) for inputs, _ in dataset.as_numpy_iterator()]
     assert sizes == [3, 2]
 

@@ -17,6 +17,7 @@ from qanet.datasets.plans import (
     NO_ITEM,
     READING_PAIRS,
     PlannedBatch,
+    common_size,
     plan_reading,
     plan_reading_any_shape,
     plan_training,
@@ -422,3 +423,9 @@ def test_a_batch_may_have_just_as_many_pairs_as_there_may_be(monkeypatch):
 def test_windows_that_are_read_together_are_about_equally_long():
     plan = plan_reading_any_shape(windows_of(100, 125, 126), np.array([1] * 3), 9)
     assert [batch.items.tolist() for batch in plan] == [[0, 1], [2]]
+
+
+@pytest.mark.parametrize(("sizes", "common"), [([4, 4], 4), ([4, 2], None)])
+def test_common_size(sizes, common):
+    plan = [PlannedBatch(np.arange(size), 1, 1) for size in sizes]
+    assert common_size(plan) == common

@@ -213,7 +213,7 @@ def test_a_toy_language_is_learned(compiled):
 
     assert 8 < perplexity(compiled(model), batches) < 16
     distribution = make_distribution(DistributionConfig())
-    train = distribution.training(Learner(model, loss, learning))
+    train = distribution.training(Learner(model, loss, learning), size=None)
     for _ in train(batches, batches.plan(300)):
         pass
     # What cannot be known is with which of 8 words a sentence begins and which of 3

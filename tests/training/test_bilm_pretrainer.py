@@ -154,10 +154,10 @@ def test_a_perplexity_that_no_number_holds_is_told():
 
 
 def test_a_training_that_was_stopped_goes_on_bit_for_bit(
-    short, text, tmp_path, uncompiled, stopped_at_its_second_measurement
+    short, text, tmp_path, uncompiled, ctrl_c
 ):
     run = BiLMRun(tmp_path / "run")
-    with stopped_at_its_second_measurement:
+    with ctrl_c(3):
         pretrain_bilm(configured(text), run)
     assert not run.encoder_directory.exists()
     pretrain_bilm(run.load_config(), run, resume=True)

@@ -243,9 +243,18 @@ def test_a_worker_that_cannot_be_started(config, monkeypatch):
 
 
 @pytest.mark.skipif(ON_JAX, reason="is for TensorFlow")
-def test_a_round_of_one_batch_size_may_come_before_one_of_several():
-    learner = small_learner()
-    train = make_distribution(DistributionConfig()).training(learner)
+@pytest.mark.parametrize(("size", "sizes"), [(None, [4, 2]), (4, [4, 4])])
+def test_stretches_do_not_change_what_is_traced(size, sizes):
+    """So that a stopped training takes the very steps of an undisturbed one."""
+    learner, traced = small_learner(), []
+    loss_of = learner.loss
+
+    def loss(targets, outputs):
+        traced.append(outputs["y"].shape[0])
+        return loss_of(targets, outputs)
+
+    learner.loss = loss
+    train = make_distribution(DistributionConfig()).training(learner, size)
     random = np.random.default_rng(0)
 
     class Sizes:
@@ -255,11 +264,12 @@ def test_a_round_of_one_batch_size_may_come_before_one_of_several():
         def targets(self, batch):
             return {"y": random.normal(size=(len(batch.items), 2)).astype("float32")}
 
-    for sizes in ([4, 4], [4, 2], [2, 2]):
-        plan = [PlannedBatch(np.arange(size), 1, 1) for size in sizes]
-        losses = [float(ops.convert_to_numpy(loss)) for loss, _ in train(Sizes(), plan)]
-        assert len(losses) == 2
+    plan = [PlannedBatch(np.arange(count), 1, 1) for count in sizes]
+    for stretch in (plan, plan[:1], plan[1:]):
+        losses = [ops.convert_to_numpy(loss) for loss, _ in train(Sizes(), stretch)]
+        assert len(losses) == len(stretch)
         assert np.isfinite(losses).all()
+    assert traced == [size]
 
 
 def test_half_precision_learns_like_single():

@@ -1,5 +1,6 @@
 """Tests of qanet.training.loop that need no reader; test_trainer has the others."""
 
+import signal
 from types import SimpleNamespace
 
 import numpy as np
@@ -128,3 +129,56 @@ def test_patience_begins_anew_with_each_better_score(tmp_path):
     )
     loop.fit()
     assert (loop.progress.step, loop.progress.best_score) == (7, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("step", "settings", "measured"),
+    [
+        (6, {}, [4, 8]),
+        # Rounds were made shorter: the open one ends at once.
+        (7, {"evaluate_every": 2}, [4, 7, 8]),
+        # There are fewer steps: the open round is the last, or beyond the end.
+        (6, {"steps": 6}, [4, 6]),
+        (7, {"steps": 6}, [4]),
+    ],
+)
+def test_settings_may_change_within_a_round(tmp_path, ctrl_c, step, settings, measured):
+    loop = looped(
+        tmp_path,
+        lambda: {"score": 1.0},
+        lambda maker, plan: ((np.float32(1), np.float32(1)) for _ in plan),
+        [PlannedBatch(np.arange(4), 5, 3)] * 8,
+        evaluate_every=4,
+    )
+    with ctrl_c(step):
+        loop.fit()
+    assert loop.resume()
+    assert loop.progress.step == step
+    loop.config = loop.config.model_copy(update=settings)
+    loop.fit()
+    rows = loop.progress.history
+    assert [row["step"] for row in rows] == measured
+    assert [row["loss"] for row in rows] == [1.0] * len(rows)
+    assert [row["examples"] for row in rows] == [4 * count for count in measured]
+
+
+def test_a_stop_that_somebody_else_takes_back_loses_no_step(tmp_path):
+    taken = []
+
+    def train(maker, plan):
+        for _ in plan:
+            taken.append(len(taken))
+            if len(taken) == 2:
+                signal.raise_signal(signal.SIGINT)
+            yield np.float32(len(taken)), np.float32(1)
+
+    plan = [PlannedBatch(np.arange(4), 5, 3)] * 4
+    loop = looped(tmp_path, lambda: {"score": 1.0}, train, plan, evaluate_every=4)
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        loop.fit()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert len(taken) == 4
+    (row,) = loop.progress.history
+    assert (row["step"], row["examples"], row["loss"]) == (4, 16, 2.5)

@@ -159,10 +159,10 @@ def test_the_encoder_has_the_best_weights_not_the_last(
 
 
 def test_a_training_that_was_stopped_goes_on_bit_for_bit(
-    short, text, tmp_path, uncompiled, stopped_at_its_second_measurement
+    short, text, tmp_path, uncompiled, ctrl_c
 ):
     run = MLMRun(tmp_path / "run")
-    with stopped_at_its_second_measurement:
+    with ctrl_c(3):
         pretrain_mlm(configured(text, *SHORT), run)
     assert not run.encoder_directory.exists()
     pretrain_mlm(run.load_config(), run, resume=True)

@@ -66,9 +66,12 @@ def test_without_one_nothing_is_raised_and_all_is_as_before(handled):
     assert signal.getsignal(signal.SIGTERM) is handled.stop
 
 
-def test_it_comes_before_an_error_that_it_may_have_caused(handled):
-    with pytest.raises(Stopped):
-        pressed(signal.SIGINT, reached=[], error=ValueError())
+def test_an_error_is_not_hidden(handled):
+    """What should be stored was not."""
+    with pytest.raises(ValueError, match="full"):
+        pressed(signal.SIGINT, reached=[], error=ValueError("full"))
+    assert not handled.numbers
+    assert signal.getsignal(signal.SIGINT) is handled.stop
 
 
 def test_what_python_does_not_handle_stays_as_it_is(handled):

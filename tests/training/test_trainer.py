@@ -215,7 +215,7 @@ def test_finished_run_is_left_as_it_is(trainer, scores):
 
 def test_nan_loss_stops_the_training_and_names_the_step(trainer, scores, ctrl_c):
     scores.f1 = [1.0]
-    with ctrl_c(trainer.loop, 3):
+    with ctrl_c(3):
         trainer.loop.fit()
     trainer.loop.resume()
     stored = stored_weights(trainer.loop.run)
@@ -378,7 +378,7 @@ def test_interrupted_run_resumes_bit_for_bit(
     shorter = {"checkpoint_every": checkpoint_every}
     config = trainer.loop.config.model_copy(update=shorter)
     monkeypatch.setattr(trainer.loop, "config", config)
-    with ctrl_c(trainer.loop, step, times):
+    with ctrl_c(step, times):
         trainer.loop.fit()
     rewind()
     assert trainer.loop.resume()

@@ -285,14 +285,14 @@ def test_damaged_and_missing_files_are_named(learned, tmp_path, name):
 
 
 def test_a_training_that_was_stopped_goes_on_bit_for_bit(
-    pairs, tmp_path, monkeypatch, uncompiled, stopped_at_its_second_measurement
+    pairs, tmp_path, monkeypatch, uncompiled, ctrl_c
 ):
     run = TranslationRun(tmp_path / "run")
     steps = ("training.steps=4", "training.evaluate_every=2")
     config = configured(pairs, *steps, "model.dropout=0.1")
     # Measuring BLEU would take longer than the training.
     monkeypatch.setattr(translator_trainer, "bleu", lambda *_: 0.0)
-    with stopped_at_its_second_measurement:
+    with ctrl_c(3):
         train_translator(config, run)
     train_translator(run.load_config(), run, resume=True)
     whole = TranslationRun(tmp_path / "whole")

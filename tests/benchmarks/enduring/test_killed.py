@@ -148,6 +148,8 @@ def test_differences(tmp_path, change, told):
     write_run(one)
     shutil.copytree(one, other)
     (other / "tensorboard" / "events.of.another.process").touch()
+    # Of a step at which it was stopped.
+    (other / "checkpoints" / "step-00000005.npz").touch()
     assert killed.differences(one, other) == []
     write_run(other, seconds=2.0)
     assert killed.differences(one, other) == []
