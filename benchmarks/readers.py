@@ -96,7 +96,8 @@ def training_call(model: TrainedModel, data: list[Example]) -> Callable[[], int]
         config.training.seed,
     )
     distribution = make_distribution(config.distribution)
-    training = distribution.training(reading_learner(model.model, config))
+    learner = reading_learner(model.model, config)
+    training = distribution.training(learner, config.training.batch_size)
 
     def train():
         for loss, _ in training(maker, plan):
