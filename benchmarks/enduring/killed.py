@@ -171,10 +171,10 @@ def identical(one: np.ndarray, other: np.ndarray) -> bool:
 def listing(directory: Path) -> set[str]:
     """The files below a run directory.
 
-    Without the curves, one file a process, and without all checkpoints but the newest:
-    a stop leaves one of its own step.
+    Without the curves, one file a process, and without the second newest of the two
+    checkpoints: a stop leaves one of its own step.
     """
-    older = sorted(directory.glob("checkpoints/step-*.npz"))[:-1]
+    older = sorted(directory.glob("checkpoints/step-*.npz"))[-2:-1]
     return {
         path.relative_to(directory).as_posix()
         for path in directory.rglob("*")

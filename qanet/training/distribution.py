@@ -18,8 +18,9 @@ from qanet.learning_config import DistributionConfig
 from qanet.training.learner import Learner
 from qanet.training.shares import Arrays
 
-# Trains on the batches of a plan in turn. Yields the loss of each step and the norm of
-# its gradient before clipping, scalars of the backend that are not waited for.
+# Trains on the batches of a plan in turn, with a maker of one kind at all calls. Yields
+# the loss of each step and the norm of its gradient before clipping, scalars of the
+# backend that are not waited for.
 Training = Callable[[Maker, Sequence[PlannedBatch]], Iterator[tuple[Any, Any]]]
 
 
@@ -42,8 +43,8 @@ class Distribution(Protocol):
 
         Args:
             learner: the learner.
-            size: examples of each batch; `None` where they differ. A step may be
-                compiled for that alone.
+            size: examples of every batch that it will ever be given, over all
+                replicas; `None` where they differ. TensorFlow traces the step for that.
         """
 
     def predictor(self, model: keras.Model) -> Callable[[Arrays], Arrays]:

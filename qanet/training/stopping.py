@@ -12,9 +12,10 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 def stops_deferred() -> Iterator[list[int]]:
     """Within this context Ctrl-C and SIGTERM wait; what has come is raised at its end.
 
-    A second one does not wait, and an error ends the context without them. Signals that
-    Python does not handle, as SIGTERM where nobody has asked for it, stay as they are,
-    and so do all outside the main thread.
+    A second one does not wait, once Python runs: within a compiled step several count
+    as one. An error ends the context without them. Signals that Python does not handle,
+    as SIGTERM where nobody has asked for it, stay as they are, and so do all outside
+    the main thread.
 
     Yields:
         The signals that have come.

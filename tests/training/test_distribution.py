@@ -131,6 +131,9 @@ def test_replicas_train_like_one_device(config, train, alone, monkeypatch):
     assert distribution.replicas == 2
     together = train(config, distribution, monkeypatch)
 
+    # Each of TensorFlow's replicas is traced for its share of a batch, start and end.
+    shares = 2 * [(4, 32)] if ON_JAX else 4 * [(2, None)]
+    assert together.traces == shares
     assert len(alone.losses) == 6
     np.testing.assert_allclose(together.losses, alone.losses, atol=1e-4)
     for one, other in zip(together.history, alone.history, strict=True):
@@ -243,7 +246,7 @@ def test_a_worker_that_cannot_be_started(config, monkeypatch):
 
 
 @pytest.mark.skipif(ON_JAX, reason="is for TensorFlow")
-@pytest.mark.parametrize(("size", "sizes"), [(None, [4, 2]), (4, [4, 4])])
+@pytest.mark.parametrize(("size", "sizes"), [(None, [4, 2]), (4, [4, 4, 4])])
 def test_stretches_do_not_change_what_is_traced(size, sizes):
     """So that a stopped training takes the very steps of an undisturbed one."""
     learner, traced = small_learner(), []

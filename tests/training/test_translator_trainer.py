@@ -284,12 +284,14 @@ def test_damaged_and_missing_files_are_named(learned, tmp_path, name):
 # The training.
 
 
+@pytest.mark.parametrize("strategy", ["none", "mirrored"])
 def test_a_training_that_was_stopped_goes_on_bit_for_bit(
-    pairs, tmp_path, monkeypatch, uncompiled, ctrl_c
+    pairs, tmp_path, monkeypatch, uncompiled, ctrl_c, strategy
 ):
     run = TranslationRun(tmp_path / "run")
     steps = ("training.steps=4", "training.evaluate_every=2")
-    config = configured(pairs, *steps, "model.dropout=0.1")
+    devices = f"distribution.strategy={strategy}"
+    config = configured(pairs, *steps, "model.dropout=0.1", devices)
     # Measuring BLEU would take longer than the training.
     monkeypatch.setattr(translator_trainer, "bleu", lambda *_: 0.0)
     with ctrl_c(3):
