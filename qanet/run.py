@@ -19,7 +19,6 @@ Importing this imports no Keras, so that mistakes are told before it is waited f
 
 import contextlib
 import json
-import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -75,6 +74,7 @@ class Run(RunDirectory):
         "not a run directory (it has no config.json); give the directory that the "
         "training printed"
     )
+    measured = ("exact_match", "f1", "total")
 
     def __init__(self, directory: str | os.PathLike):
         super().__init__(directory)
@@ -116,26 +116,6 @@ class Run(RunDirectory):
         model = build_run_model(config, vocabulary)
         self.load_weights(model)
         return TrainedModel(model, vocabulary, config, self.load_threshold())
-
-    def load_metrics(self) -> dict[str, Any] | None:
-        """Reads these metrics; `None` where the training has not come to its end.
-
-        Raises:
-            UserError: the file is damaged.
-        """
-        if not self.metrics_path.exists():
-            return None
-        try:
-            metrics = parse_json(self.metrics_path.read_bytes())
-            for name in ("exact_match", "f1", "total"):
-                if not math.isfinite(metrics[name]):
-                    raise ValueError(f"{name} is no number")
-            return metrics
-        except (OSError, OverflowError, ValueError, KeyError, TypeError):
-            raise UserError(
-                f"{self.metrics_path}: damaged; remove it, then --resume evaluates "
-                "the run again"
-            ) from None
 
     def save_threshold(self, threshold: float) -> None:
         """Stores the probability above which "no answer" is the answer."""

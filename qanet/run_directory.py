@@ -14,6 +14,7 @@ then renamed, so none is ever seen half-written.
 
 import contextlib
 import json
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -43,9 +44,11 @@ class RunDirectory:
         directory: its path; it need not exist yet.
     """
 
-    # The class of its configuration, and what to say of a directory without one.
+    # The class of its configuration, what to say of a directory without one, and the
+    # numbers that a finished training has in its metrics.
     settings: type[Section]
     unknown: str
+    measured: tuple[str, ...]
 
     def __init__(self, directory: str | os.PathLike):
         self.directory = Path(directory)
@@ -167,6 +170,26 @@ class RunDirectory:
     def save_metrics(self, metrics: dict[str, Any]) -> None:
         """Stores the metrics of the last evaluation."""
         write_text(self.metrics_path, json.dumps(metrics, indent=2) + "\n")
+
+    def load_metrics(self) -> dict[str, Any] | None:
+        """Reads these metrics; `None` where the training has not come to its end.
+
+        Raises:
+            UserError: the file is damaged.
+        """
+        if not self.metrics_path.exists():
+            return None
+        try:
+            metrics = parse_json(self.metrics_path.read_bytes())
+            for name in self.measured:
+                if not math.isfinite(metrics[name]):
+                    raise ValueError(f"{name} is no number")
+            return metrics
+        except (OSError, OverflowError, ValueError, KeyError, TypeError):
+            raise UserError(
+                f"{self.metrics_path}: damaged; remove it, then --resume evaluates "
+                "the run again"
+            ) from None
 
     def begin(
         self,

@@ -3,6 +3,7 @@
 import argparse
 import shlex
 from pathlib import Path
+from typing import Protocol
 
 from qanet.backend import load_keras
 from qanet.commands.options import (
@@ -61,6 +62,10 @@ def _run(options: argparse.Namespace) -> None:
     config = training_configuration(
         options, run, {"text": "data.text"}, values, "pretrain"
     )
+    if options.resume and (metrics := run.load_metrics()):
+        say(f"{run.directory}: finished, there is nothing to resume")
+        objective.tell(config, run, metrics)
+        return
     check_readable(config.data.text)
     if not options.resume:
         objective.check(options, config)
@@ -71,7 +76,27 @@ def _run(options: argparse.Namespace) -> None:
         objective.tell(config, run, metrics)
 
 
-class Masked:
+class Objective(Protocol):
+    """What differs between the objectives."""
+
+    @staticmethod
+    def run(directory: Path):
+        """Its run directory."""
+
+    @staticmethod
+    def check(options: argparse.Namespace, config) -> None:
+        """Refuses settings of a new training; raises `UserError`."""
+
+    @staticmethod
+    def train(config, run, resume: bool) -> dict[str, float] | None:
+        """Trains; gives what the first of several workers has measured."""
+
+    @staticmethod
+    def tell(config, run, metrics: dict[str, float]) -> None:
+        """Prints what was measured, and what the encoder is for."""
+
+
+class Masked(Objective):
     """BERT's objectives."""
 
     @staticmethod
@@ -120,7 +145,7 @@ class Masked:
             )
 
 
-class Bidirectional:
+class Bidirectional(Objective):
     """ELMo's objective."""
 
     @staticmethod
@@ -131,7 +156,7 @@ class Bidirectional:
 
     @staticmethod
     def check(options: argparse.Namespace, config) -> None:
-        """There is nothing but the texts to be checked."""
+        pass  # There is nothing but the texts.
 
     @staticmethod
     def train(config, run, resume: bool) -> dict[str, float] | None:
@@ -154,4 +179,4 @@ class Bidirectional:
         )
 
 
-OBJECTIVES = {"mlm": Masked, "bilm": Bidirectional}
+OBJECTIVES: dict[str, type[Objective]] = {"mlm": Masked, "bilm": Bidirectional}

@@ -111,6 +111,10 @@ def _train(options: argparse.Namespace) -> None:
     if config.model.name == "recurrent":
         for key in ("model.heads", "model.feed_forward"):
             check_not_set(options, key, "with model.name=recurrent")
+    if options.resume and (metrics := run.load_metrics()):
+        say(f"{run.directory}: finished, there is nothing to resume")
+        _tell(metrics)
+        return
     check_readable(config.data)
     keep_blocks()
     load_keras()
@@ -120,11 +124,15 @@ def _train(options: argparse.Namespace) -> None:
     metrics = train_translator(config, run, options.resume)
     if metrics is None:
         return
+    _tell(metrics)
+    say(f"written to {run.directory}")
+
+
+def _tell(metrics: dict[str, float]) -> None:
     say(
         f"BLEU on {metrics['pairs']:,} pairs held out: greedy "
         f"{metrics['bleu_greedy']:.1f}, 5 beams {metrics['bleu_beam_5']:.1f}"
     )
-    say(f"written to {run.directory}")
 
 
 def _run(options: argparse.Namespace) -> None:

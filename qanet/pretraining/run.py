@@ -35,6 +35,7 @@ class MLMRun(PretrainingRun):
     """That of a masked language model: `encoder/` is for `model.pretrained`."""
 
     settings = MLMPretrainingConfig
+    measured = ("step", "masked_loss", "masked_accuracy", "next_sentence_accuracy")
 
 
 class BiLMRun(PretrainingRun):
@@ -42,6 +43,7 @@ class BiLMRun(PretrainingRun):
     the layout of public ELMo models."""
 
     settings = BiLMPretrainingConfig
+    measured = ("step", "perplexity")
 
     def __init__(self, directory: str | os.PathLike):
         super().__init__(directory)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from keras import ops
 
-from qanet.console import progress_bar
+from qanet.console import log, progress_bar
 from qanet.datasets.batches import Maker
 from qanet.datasets.plans import PlannedBatch, common_size
 from qanet.files import write_csv
@@ -80,8 +80,8 @@ class Loop:
         self.train = distribution.training(task.learner, common_size(task.plan))
         self.progress = Progress()
 
-    def resume(self) -> bool:
-        """Continues from the newest whole checkpoint; false where there is none.
+    def resume(self) -> None:
+        """Continues from the newest whole checkpoint, if there is one; says which.
 
         Raises:
             UserError: there are some, and none of them is whole.
@@ -91,7 +91,12 @@ class Loop:
         )
         if progress:
             self.progress = progress
-        return progress is not None
+        if self.is_chief:
+            log.info(
+                f"resumed at step {progress.step:,}"
+                if progress
+                else "there is no checkpoint yet: starting at the first step"
+            )
 
     def fit(self, begin: Callable[[], None] = lambda: None) -> None:
         """Trains to the end, or until the score has stopped rising.

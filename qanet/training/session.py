@@ -67,15 +67,10 @@ def _train_run(
     if resume:
         run.check_data(digests)
     trainer = Trainer(config, data, run, distribution)
-    found = resume and trainer.loop.resume()
     if distribution.is_chief:
         _announce(data, trainer)
-        if resume:
-            log.info(
-                f"resumed at step {trainer.loop.progress.step:,}"
-                if found
-                else "there is no checkpoint yet: starting at the first step"
-            )
+    if resume:
+        trainer.loop.resume()
     trainer.reader.check_questions(data.dev_examples)
     counts = data.counts
     for name, count in trainer.left_out.items():

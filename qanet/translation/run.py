@@ -39,6 +39,7 @@ class TranslationRun(RunDirectory):
         "not the directory of a translation model (it has no config.json); give the "
         "one that translate train made"
     )
+    measured = ("pairs", "bleu_greedy", "bleu_beam_5")
 
     def __init__(self, directory: str | Path):
         super().__init__(directory)

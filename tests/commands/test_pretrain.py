@@ -11,6 +11,14 @@ from qanet.training import bilm_pretrainer, mlm_pretrainer
 
 PUBLIC = Path(__file__).parents[1] / "models" / "public_bert"
 
+METRICS = {
+    "step": 9,
+    "held_out_loss": 3.0,
+    "masked_loss": 2.3456,
+    "masked_accuracy": 0.5,
+    "next_sentence_accuracy": 0.75,
+}
+
 
 @pytest.fixture
 def trained(monkeypatch):
@@ -20,13 +28,7 @@ def trained(monkeypatch):
     def pretrain(config, run, resume):
         calls.append((config, run, resume))
         run.save_config(config)
-        return {
-            "step": 9,
-            "held_out_loss": 3.0,
-            "masked_loss": 2.3456,
-            "masked_accuracy": 0.5,
-            "next_sentence_accuracy": 0.75,
-        }
+        return METRICS
 
     monkeypatch.setattr(mlm_pretrainer, "pretrain_mlm", pretrain)
     return calls
@@ -65,6 +67,17 @@ def test_train_and_resume(trained, tmp_path, capsys):
     cli.main([*command, "--resume"])
     assert trained[1][0] == config
     assert trained[1][2]
+    told = capsys.readouterr().out
+
+    # Once it is finished nothing is trained, nor are the texts read.
+    run.save_metrics(METRICS)
+    for path in texts:
+        Path(path).unlink()
+    cli.main([*command, "--resume"])
+    assert capsys.readouterr().out == (
+        f"{output}: finished, there is nothing to resume\n{told}"
+    )
+    assert len(trained) == 2
 
 
 def test_a_bidirectional_language_model(monkeypatch, tmp_path, capsys):
@@ -94,6 +107,10 @@ def test_a_bidirectional_language_model(monkeypatch, tmp_path, capsys):
 
     cli.main([*command, "--resume"])
     assert calls[1][2]
+    run.save_metrics({"step": 9, "perplexity": 123.456})
+    cli.main([*command, "--resume"])
+    assert "finished, there is nothing to resume" in capsys.readouterr().out
+    assert len(calls) == 2
 
 
 def test_a_run_of_another_objective_is_not_resumed(trained, tmp_path, refused):

@@ -120,6 +120,14 @@ def test_train_and_resume(trained, tmp_path, capsys):
     assert trained[1][0] == config
     assert trained[1][2]
 
+    run.save_metrics({"pairs": 7, "bleu_greedy": 1.25, "bleu_beam_5": 2.5})
+    capsys.readouterr()
+    cli.main([*command, "--resume"])
+    finished, bleu = capsys.readouterr().out.splitlines()
+    assert finished == f"{run.directory}: finished, there is nothing to resume"
+    assert "greedy 1.2, 5 beams 2.5" in bleu
+    assert len(trained) == 2
+
 
 @pytest.mark.parametrize(
     ("arguments", "message"),

@@ -142,7 +142,10 @@ def test_patience_begins_anew_with_each_better_score(tmp_path):
         (7, {"steps": 6}, [4]),
     ],
 )
-def test_settings_may_change_within_a_round(tmp_path, ctrl_c, step, settings, measured):
+def test_settings_may_change_within_a_round(
+    tmp_path, ctrl_c, caplog, step, settings, measured
+):
+    caplog.set_level("INFO")
     loop = looped(
         tmp_path,
         lambda: {"score": 1.0},
@@ -150,9 +153,14 @@ def test_settings_may_change_within_a_round(tmp_path, ctrl_c, step, settings, me
         [PlannedBatch(np.arange(4), 5, 3)] * 8,
         evaluate_every=4,
     )
+    loop.resume()
     with ctrl_c(step):
         loop.fit()
-    assert loop.resume()
+    loop.resume()
+    assert caplog.messages == [
+        "there is no checkpoint yet: starting at the first step",
+        f"resumed at step {step}",
+    ]
     assert loop.progress.step == step
     loop.config = loop.config.model_copy(update=settings)
     loop.fit()
