@@ -35,7 +35,7 @@ from qanet.commands import evaluate as evaluate_command
 from qanet.commands import train as train_command
 from qanet.commands.options import Parser
 from qanet.console import OutputGone, complain, flush_output, is_verbose, speaking
-from qanet.errors import UserError
+from qanet.errors import UserError, is_out_of_memory
 
 # What a shell says of a program whose reader has gone: 128 and the number of SIGPIPE.
 READER_GONE = 141
@@ -165,17 +165,17 @@ def _run_command(options: argparse.Namespace, came: list[KeyboardInterrupt]) -> 
                 complain(traceback.format_exc())
             complain(f"error: {_line(error)}")
             sys.exit(2)
-        except MemoryError:
+        except Exception as error:
+            if came:
+                raise came[0] from None
+            if not is_out_of_memory(error):
+                raise
             if is_verbose():
                 complain(traceback.format_exc())
             complain(
                 "error: out of memory; give the process more, or less to do at once"
             )
             sys.exit(2)
-        except Exception:
-            if came:
-                raise came[0] from None
-            raise
 
 
 def _set_up_tensorflow(level: int) -> None:

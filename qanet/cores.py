@@ -21,20 +21,12 @@ def own_cores() -> int:
 
 def _share() -> float:
     """The cores' worth of time that a container is given; infinite without a limit."""
-    try:
-        quota, period = (CONTROL_GROUPS / "cpu.max").read_text().split()
-    except (OSError, ValueError):
-        quota, period = _first_version()
-    return math.inf if quota in ("max", "-1") else int(quota) / int(period)
-
-
-def _first_version() -> tuple[str, str]:
-    """Quota and period as the first version of control groups has them."""
-    names = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
-    try:
-        quota, period = (
-            (CONTROL_GROUPS / "cpu" / name).read_text().strip() for name in names
-        )
-    except OSError:
-        return "max", "1"
-    return quota, period
+    # Of the second version of control groups, and of the first.
+    for names in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
+        try:
+            texts = [(CONTROL_GROUPS / name).read_text() for name in names]
+            quota, period = " ".join(texts).split()
+            return math.inf if quota in ("max", "-1") else int(quota) / int(period)
+        except (OSError, ValueError, ZeroDivisionError):
+            continue
+    return math.inf

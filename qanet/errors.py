@@ -15,6 +15,13 @@ class UserError(Exception):
     """
 
 
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether this, of Python, TensorFlow or JAX, says that memory did not suffice."""
+    if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
+        return True
+    return type(error).__name__ == "ResourceExhaustedError"
+
+
 def first_line(error: Exception) -> str:
     """The first line of an error's message; its class where it says nothing."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
@@ -72,3 +79,21 @@ def reading(name: str | os.PathLike[str]) -> Iterator[None]:
         ) from None
     except OSError as error:
         raise UserError(f"{name}: cannot be read: {error.strerror or error}") from None
+
+
+@contextlib.contextmanager
+def writing(name: str | os.PathLike[str]) -> Iterator[None]:
+    """Within this context a file or directory that cannot be written is a mistake.
+
+    Args:
+        name: the file's, for the message.
+
+    Raises:
+        UserError: in the place of `OSError`.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise UserError(
+            f"{name}: cannot be written: {error.strerror or error}"
+        ) from error

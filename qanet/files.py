@@ -24,7 +24,7 @@ from typing import IO, Any
 import numpy as np
 
 from qanet.console import log
-from qanet.errors import UserError, first_line, reading
+from qanet.errors import UserError, first_line, reading, writing
 
 
 def write_file(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
@@ -39,7 +39,7 @@ def write_file(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
     # Not by process number: containers that share a directory have the same ones. Of a
     # long name only the beginning: with what is added it might be too long.
     temporary = path.with_name(f".{path.name[:40]}.{secrets.token_hex(4)}.tmp")
-    try:
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             with temporary.open("wb") as file:
@@ -49,10 +49,6 @@ def write_file(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
             os.replace(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise UserError(
-            f"{path}: cannot be written: {error.strerror or error}"
-        ) from error
 
 
 def write_cache(path: Path, write: Callable[[IO[bytes]], Any]) -> bool:
@@ -115,7 +111,11 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def cache_directory() -> Path:
-    """Where tokens and vectors are kept for the next start; may be deleted any time."""
+    """Where tokens and vectors are kept for the next start; may be deleted any time.
+
+    Raises:
+        UserError: there is no home directory, and nothing else is set.
+    """
     if base := os.environ.get("XDG_CACHE_HOME"):
         return Path(base) / "qanet"
     try:
@@ -269,7 +269,7 @@ def map_array(path: Path) -> np.ndarray:
     """
     try:
         return np.lib.format.open_memmap(path, mode="r")
-    except OSError:
+    except (OSError, MemoryError):
         raise
     # Nearly anything, from NumPy's header parser.
     except Exception as error:

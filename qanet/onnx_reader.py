@@ -176,6 +176,8 @@ class _Network:
             self.session = onnxruntime.InferenceSession(
                 name, settings, providers=["CPUExecutionProvider"]
             )
+        except MemoryError:
+            raise
         # Its errors have no class in common.
         except Exception as error:
             raise UserError(

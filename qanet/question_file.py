@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from qanet.decoding import Answer
-from qanet.errors import UserError, reading
+from qanet.errors import UserError, reading, writing
 from qanet.files import digest_of, parse_json
 from qanet.onnx_reader import reader_files
 from qanet.reader import Reader
@@ -213,9 +213,14 @@ def rows_done(path: Path) -> tuple[int, list[int]]:
     return last, bad
 
 
-def write_answers(file: IO[bytes], answered: Sequence[dict]) -> None:
-    """Writes the lines of some answers, so that an interruption does not lose them."""
+def write_answers(path: Path, answered: Sequence[dict]) -> None:
+    """Adds the lines of some answers to a file; an interruption does not lose them.
+
+    Raises:
+        UserError: it cannot be written.
+    """
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in answered)
-    file.write(text.encode())
-    file.flush()
-    os.fsync(file.fileno())
+    with writing(path), path.open("ab") as file:
+        file.write(text.encode())
+        file.flush()
+        os.fsync(file.fileno())

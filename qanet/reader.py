@@ -15,7 +15,7 @@ import numpy as np
 
 from qanet import shipped
 from qanet.config import Config
-from qanet.console import log, progress_bar
+from qanet.console import log, printable, progress_bar
 from qanet.datasets.batches import BatchMaker, reading_maker
 from qanet.datasets.features import Features, build_features
 from qanet.datasets.plans import (
@@ -323,11 +323,11 @@ class Reader:
 
     def _check_length(self, example: Example, length: int) -> None:
         if not length:
-            raise UserError(f"question {example.id} is blank")
+            raise UserError(f"question {printable(example.id)} is blank")
         if length > self.limits.question:
             raise UserError(
-                f"question {example.id} has {length} {self.vocabulary.unit}; shorten "
-                f"it to at most {self.limits.question}"
+                f"question {printable(example.id)} has {length} "
+                f"{self.vocabulary.unit}; shorten it to at most {self.limits.question}"
             )
 
     def _plan(self, features: Features, windows: Windows) -> list[PlannedBatch]:

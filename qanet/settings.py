@@ -137,7 +137,7 @@ def configure(
 
 
 def load_settings(path: Path, kind: type[Kind]) -> Kind:
-    """Reads the configuration that a run directory stores.
+    """Reads settings from a YAML or JSON file, such as a run directory's.
 
     Raises:
         UserError: the file is missing or is not a valid configuration.
@@ -147,7 +147,7 @@ def load_settings(path: Path, kind: type[Kind]) -> Kind:
     try:
         values = _parse(text)
     except ValueError:
-        raise UserError(f"{path}: not a valid configuration file") from None
+        raise UserError(f"{path}: not valid YAML or JSON") from None
     return _validate(kind, values, str(path))
 
 

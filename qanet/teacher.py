@@ -16,7 +16,7 @@ from qanet.datasets.soft_targets import (
     save_targets,
 )
 from qanet.datasets.squad import Example
-from qanet.errors import UserError, already_there
+from qanet.errors import UserError, already_there, writing
 from qanet.files import digest_of, locked, parse_json, write_text
 from qanet.onnx_reader import reader_files
 from qanet.reader import Reader
@@ -50,10 +50,8 @@ def teach(
     """
     reader.check_questions(examples)
     directory = parts_of(output)
-    try:
+    with writing(directory):
         directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"{directory}: cannot be made: {error.strerror}") from None
     with locked(directory):
         _check_parts(directory, key)
         if output.exists():

@@ -4,6 +4,7 @@ import contextlib
 import json
 import logging
 import os
+import re
 import signal
 import threading
 from unittest import mock
@@ -95,7 +96,8 @@ def test_wrong_usage_ends_with_code_2(command, arguments, capsys):
     with pytest.raises(SystemExit) as caught:
         command(arguments)
     assert caught.value.code == 2
-    assert "usage: " in capsys.readouterr().err
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(r"error: .*; see (python -m qanet|\w+\.py).* --help", line)
 
 
 def test_ctrl_c_ends_without_a_traceback(monkeypatch, capsys, trained, tmp_path):
@@ -357,9 +359,18 @@ def test_a_mistake_is_no_result(monkeypatch, capsys, options):
     assert capsys.readouterr().out == ""
 
 
-def test_too_little_memory_is_told_in_a_line(refused, monkeypatch):
+@pytest.mark.parametrize("kind", ["Python", "TensorFlow", "JAX"])
+def test_too_little_memory_is_told_in_a_line(refused, monkeypatch, kind):
+    if kind == "Python":
+        error = MemoryError()
+    elif kind == "TensorFlow":
+        import tensorflow as tf
+
+        error = tf.errors.ResourceExhaustedError(None, None, "OOM when allocating")
+    else:
+        error = RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 7 bytes")
     monkeypatch.setattr(
-        "qanet.commands.answer._read_text", mock.Mock(side_effect=MemoryError)
+        "qanet.commands.answer._read_text", mock.Mock(side_effect=error)
     )
     asked = ["answer", "--question", "Who?", "--context-file", "x"]
     assert "out of memory" in refused(cli.main, *asked)

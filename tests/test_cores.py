@@ -28,6 +28,10 @@ def test_cores_are_counted_where_the_system_does_not_tell_whose(monkeypatch):
         ({"cpu/cpu.cfs_quota_us": "200000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 2),
         ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, 3),
         ({}, 3),
+        # What is empty, or no number, tells nothing.
+        ({"cpu.max": "\n"}, 3),
+        ({"cpu.max": "9 0\n"}, 3),
+        ({"cpu/cpu.cfs_quota_us": "", "cpu/cpu.cfs_period_us": "\n"}, 3),
     ],
 )
 def test_a_container_has_its_share(monkeypatch, tmp_path, files, cores):

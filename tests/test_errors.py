@@ -2,7 +2,7 @@
 
 import pytest
 
-from qanet.errors import UserError, needing, reading
+from qanet.errors import UserError, needing, reading, writing
 
 
 def test_a_library_that_is_missing_and_one_that_is_broken():
@@ -27,4 +27,16 @@ def test_a_text_that_cannot_be_read_is_a_users_mistake(tmp_path):
         path.read_text(encoding="utf-8")
     assert str(damaged.value).startswith("the file: is not UTF-8 (byte 3)")
     with pytest.raises(KeyError), reading(path):
+        raise KeyError
+
+
+def test_a_file_that_cannot_be_written_is_a_users_mistake(tmp_path):
+    path = tmp_path / "missing" / "text.txt"
+    with pytest.raises(UserError) as missing, writing(path):
+        path.write_text("text")
+    assert str(missing.value) == f"{path}: cannot be written: No such file or directory"
+    with pytest.raises(UserError) as nameless, writing("the file"):
+        raise OSError("out of inodes")
+    assert str(nameless.value) == "the file: cannot be written: out of inodes"
+    with pytest.raises(KeyError), writing(path):
         raise KeyError

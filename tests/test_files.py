@@ -20,6 +20,7 @@ from qanet.files import (
     decoded_lines,
     digest_of,
     locked,
+    map_array,
     pack_json,
     parse_json,
     read_arrays,
@@ -378,3 +379,8 @@ def test_what_memory_has_no_room_for_is_not_called_damaged(tmp_path, monkeypatch
     monkeypatch.setattr("qanet.files._read_array", mock.Mock(side_effect=MemoryError))
     with pytest.raises(MemoryError):
         read_arrays(path)
+    monkeypatch.setattr(
+        np.lib.format, "open_memmap", mock.Mock(side_effect=MemoryError)
+    )
+    with pytest.raises(MemoryError):
+        map_array(path)

@@ -91,6 +91,13 @@ def test_neither_keras_nor_tensorflow_is_needed(
     assert evaluated.returncode == 0, evaluated.stderr
     assert json.loads(evaluated.stdout.splitlines()[-1])["total"] == 10
 
+    # What does need them says so.
+    trained = door("-m", "qanet", "train", blocked=HEAVY)
+    assert trained.returncode == 2
+    (line,) = trained.stderr.splitlines()
+    assert line.startswith("error: ")
+    assert "Keras cannot be imported" in line
+
 
 def test_the_server_needs_neither(export, doubting_reader):
     command = [sys.executable, "-c", BLOCKING, ",".join(HEAVY), "-m", "qanet", "serve"]

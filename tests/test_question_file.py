@@ -147,8 +147,8 @@ def test_what_was_cut_off_is_done_again(tmp_path):
         {"row": 3, "question": "q é", "answers": []},
         {"row": 4, "error": "is not JSON"},
     ]
-    with path.open("ab") as file:
-        write_answers(file, answered)
+    write_answers(path, answered[:1])
+    write_answers(path, answered[1:])
     whole = path.read_bytes()
     assert rows_done(path) == (4, [1, 4])
     path.write_bytes(whole[:-3])
@@ -238,6 +238,5 @@ def test_a_line_of_just_the_limit_is_read(monkeypatch, end):
 def test_answers_are_on_disk_before_the_next_are_computed(tmp_path, monkeypatch):
     path, synced = tmp_path / "out.part", []
     monkeypatch.setattr("os.fsync", lambda number: synced.append(path.read_bytes()))
-    with path.open("ab") as file:
-        write_answers(file, [{"row": 1, "question": "Zoë?"}])
-        assert synced == ['{"row": 1, "question": "Zoë?"}\n'.encode()]
+    write_answers(path, [{"row": 1, "question": "Zoë?"}])
+    assert synced == ['{"row": 1, "question": "Zoë?"}\n'.encode()]

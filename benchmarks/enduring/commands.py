@@ -99,10 +99,6 @@ def complaint(arguments: Sequence[str], given: bytes = b"", fine: bool = False) 
     if fine:
         return f"refused {shown}: {lines[-1][:300]}"
     errors = [line for line in lines if line.startswith("error: ")]
-    # The parser's own stand below the usage.
-    usage = [line for line in lines if line.startswith("usage: ")]
-    if usage and ": error: " in written:
-        return ""
     if len(errors) != 1 or errors != lines[-1:] or errors == ["error: "]:
         return f"not one line of error {shown}: {written[-300:]!r}"
     return ""

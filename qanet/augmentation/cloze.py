@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from qanet.augmentation.numbers import splits_number
-from qanet.console import log
+from qanet.console import log, printable
 from qanet.datasets.squad import Example, Span
 from qanet.errors import UserError
 from qanet.evaluation.metrics import normalize_answer
@@ -79,8 +79,8 @@ def make_cloze(examples: Iterable[Example], seed: int) -> list[Cloze]:
     for number, (context, title) in enumerate(titles.items()):
         if len(context) > LONGEST:
             log.warning(
-                f"{title or 'a passage'}: left out, {len(context):,} characters; split "
-                f"it into passages of at most {LONGEST:,}"
+                f"{printable(title) or 'a passage'}: left out, {len(context):,} "
+                f"characters; split it into passages of at most {LONGEST:,}"
             )
             continue
         sentences = sentence_spans(context)

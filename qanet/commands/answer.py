@@ -26,7 +26,7 @@ from qanet.console import (
     say,
     standard_input,
 )
-from qanet.errors import UserError, reading, refuse_existing
+from qanet.errors import UserError, reading, refuse_existing, writing
 from qanet.shipped import shipped_reader
 from qanet.utf8 import is_encodable
 
@@ -153,30 +153,29 @@ def _answer_into(options: argparse.Namespace, source: BinaryIO, output: Path) ->
         key = key_of(options.model, options.top_k, Path(options.input))
     for path in (part, key_path):
         check_file(path, others=[options.input])
-    try:
-        part.parent.mkdir(parents=True, exist_ok=True)
-        part.touch()
-        with locked(part):
-            try:
-                refuse_existing(output)  # Another process may have finished it.
-                _refuse_answers_of_others(part, key_path, key)
-                write_text(key_path, key)
-                done, bad = rows_done(part)
-                if done:
-                    log.info("going on after row %d, with %s", done, part)
-                with part.open("ab") as file:
-                    write = partial(write_answers, file)
-                    bad += _answer_rows(options, source, done, write)
-                # Another program may have written it in the meantime.
-                refuse_existing(output)
+    # What the reader raises is no fault of this file.
+    with contextlib.ExitStack() as stack:
+        with writing(part):
+            part.parent.mkdir(parents=True, exist_ok=True)
+            part.touch()
+            stack.enter_context(locked(part))
+        try:
+            refuse_existing(output)  # Another process may have finished it.
+            _refuse_answers_of_others(part, key_path, key)
+            write_text(key_path, key)
+            done, bad = rows_done(part)
+            if done:
+                log.info("going on after row %d, with %s", done, part)
+            bad += _answer_rows(options, source, done, partial(write_answers, part))
+            # Another program may have written it in the meantime.
+            refuse_existing(output)
+            with writing(part):
                 part.replace(output)
-            finally:
-                # Where there is nothing to go on with.
-                if not (part.exists() and part.stat().st_size):
-                    part.unlink(missing_ok=True)
-                    key_path.unlink(missing_ok=True)
-    except OSError as error:
-        raise UserError(f"{part}: cannot be written: {error.strerror}") from None
+        finally:
+            # Where there is nothing to go on with.
+            if not (part.exists() and part.stat().st_size):
+                part.unlink(missing_ok=True)
+                key_path.unlink(missing_ok=True)
     _refuse_bad(options, bad)
 
 

@@ -5,13 +5,15 @@ import json
 import logging
 import os
 import re
+import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import qanet
 from qanet.backend import load_keras
+from qanet.console import complain, printable
 from qanet.errors import UserError
 
 CACHE = (
@@ -58,6 +60,11 @@ class Parser(argparse.ArgumentParser):
         group.add_argument(
             "--version", action="version", version=f"qanet {qanet.__version__}"
         )
+
+    def error(self, message: str) -> NoReturn:
+        """Ends as any other mistake does, in one line instead of the usage's many."""
+        complain(f"error: {printable(message)}; see {self.prog} --help")
+        sys.exit(2)
 
 
 def add_configuration(

@@ -20,8 +20,8 @@ def add_parser(commands) -> None:
         help="write a reader's logits on a training set, for knowledge distillation",
         description="Reads a training set with a trained reader, or with several, "
         "whose probabilities are averaged, and writes the start and end logits of "
-        "every token. A reader of any kind is then trained with that file as its "
-        "teacher. The same command goes on where it was interrupted.",
+        "every token. A reader of any kind but aoa-cloze is then trained with that "
+        "file as its teacher. The same command goes on where it was interrupted.",
         epilog="example:\n"
         "  python -m qanet teach --model runs/bert-6 --train train-v1.1.json \\\n"
         "      --output teacher.npz\n"

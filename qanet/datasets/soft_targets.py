@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from qanet.console import printable
 from qanet.datasets.features import Features, join_splits, splits_of
 from qanet.datasets.squad import Example
 from qanet.decoding import ContextLogits, probabilities
@@ -285,6 +286,6 @@ def _check_knows(
         raise UserError(
             f"{teacher}: made of {targets.data}, it says nothing of {len(missing):,} "
             f"of the {len(examples):,} questions of {data}, or has other texts for "
-            f"them, the first being {missing[0].id}; make it anew with "
+            f"them, the first being {printable(missing[0].id)}; make it anew with "
             f"python -m qanet teach --train {data}"
         )

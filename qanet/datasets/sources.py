@@ -13,7 +13,7 @@ from pathlib import Path
 from qanet.backend import load_tensorflow
 from qanet.console import is_quiet
 from qanet.datasets.squad import SquadFile, parse_squad, read_json, read_squad
-from qanet.errors import UserError, first_line
+from qanet.errors import UserError, first_line, needing
 from qanet.files import cache_directory
 
 # The small data set that is part of the package.
@@ -82,9 +82,11 @@ def _has_tfds() -> bool:
 
 def _download(source: str, split: str) -> SquadFile:
     name, checksum = SQUAD_FILES[source, split]
-    with _downloading(f"{source}: {SQUAD_URL}{name} could not be downloaded"):
+    advice = "give the path of a SQuAD file, or install Keras, which downloads it"
+    with needing(f"{source}: {advice}", "keras"):
         import keras
 
+    with _downloading(f"{source}: {SQUAD_URL}{name} could not be downloaded"):
         cache = cache_directory()
         # Where it is missing, Keras takes a directory below /tmp.
         cache.mkdir(parents=True, exist_ok=True)

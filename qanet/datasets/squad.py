@@ -113,6 +113,9 @@ def parse_squad(document: Any, path: str) -> SquadFile:
     Args:
         document: What the JSON stands for.
         path: The document's name, for error messages.
+
+    Raises:
+        UserError: it is malformed.
     """
     counts = dict.fromkeys(COUNTS, 0)
     examples: dict[str, Example] = {}

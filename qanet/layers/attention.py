@@ -15,6 +15,7 @@ def attend(query, keys, values, mask, dropout=None, training=False):
         mask: boolean tensor that broadcasts to `(batch, heads, queries, keys)`, true
             where a query may look.
         dropout: a layer that drops weights.
+        training: whether it does.
 
     Returns:
         Float tensor of the shape of `query`.

@@ -198,6 +198,7 @@ def loop(step, state, inputs, widths, backwards=False):
         state: tuple of tensors.
         inputs: a tensor or tuple of tensors with the same first axis.
         widths: size of the last axis of each output; the others are those of the state.
+        backwards: from the end.
 
     Returns:
         The outputs, stacked in the order of the inputs.

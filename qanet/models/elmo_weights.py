@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import h5py
 import numpy as np
 
-from qanet.errors import UserError, first_line, reading
+from qanet.errors import UserError, first_line, needing, reading
 from qanet.files import parse_json, write_file, write_text
 from qanet.models.bilm import BiLMConfig, build_bilm
 from qanet.models.character_ids import CHARACTERS, PLACES
@@ -81,7 +80,7 @@ def save_bilm(directory: Path, model: "keras.Model", config: BiLMConfig) -> None
     }
     options["dropout"] = config.dropout
     contents = io.BytesIO()
-    with h5py.File(contents, "w") as file:
+    with h5py_library().File(contents, "w") as file:
         for name, place in places(model).items():
             part = np.array(place.variable)[place.part]
             file[name] = part.reshape(place.shape)
@@ -134,6 +133,7 @@ def read_weights(model: "keras.Model", directory: Path) -> None:
     Args:
         model: one of `build_bilm` or `build_language_model`; the softmax of the latter
             stays as it is.
+        directory: of `weights.hdf5`.
 
     Raises:
         UserError: the file is missing or damaged, or lacks a data set, has one that is
@@ -152,10 +152,18 @@ def read_weights(model: "keras.Model", directory: Path) -> None:
         variable.assign(value)
 
 
+def h5py_library():
+    """The library for files of ELMo models; raises `UserError` without it."""
+    with needing("weights of ELMo models need h5py", "h5py"):
+        import h5py
+    return h5py
+
+
 def _read_arrays(
     path: Path, shapes: Mapping[str, tuple[int, ...]]
 ) -> dict[str, np.ndarray]:
     """Reads data sets of these names and shapes, which must be all that there are."""
+    h5py = h5py_library()
     try:
         with path.open("rb") as opened, h5py.File(opened, "r") as file:
             found = {}
@@ -182,6 +190,7 @@ def _read_arrays(
 
 def _check(path: Path, found: Mapping, shapes: Mapping[str, tuple[int, ...]]) -> None:
     """Refuses what else a file may hold, before anything of it is read."""
+    h5py = h5py_library()
     for name in shapes:
         if name not in found:
             raise UserError(f"{path}: has no data set {name}")

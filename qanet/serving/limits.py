@@ -125,7 +125,11 @@ def _refuse_more(field: str, value: int, most: int) -> None:
 
 
 async def in_time(results: Awaitable[list], limits: Limits) -> list:
-    """The results, unless they take too long; then what has not begun never does."""
+    """The results; what has not begun when the time is over never does.
+
+    Raises:
+        HTTPException: they take too long; status 503.
+    """
     try:
         async with asyncio.timeout(limits.seconds):
             return await results

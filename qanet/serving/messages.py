@@ -113,7 +113,7 @@ class ModelInformation(BaseModel):
     max_answer_tokens: int
     no_answer: bool = Field(description="whether it can say that there is no answer")
     threshold: float | None = Field(
-        description="the probability from which on it does; null where it cannot"
+        description="the probability above which it does; null where it cannot"
     )
     limits: dict[str, int]
 

@@ -199,6 +199,8 @@ class Vocabulary:
             raise UserError(
                 f"{path}: cannot be read: {error.strerror or error}"
             ) from None
+        except MemoryError:
+            raise
         # Besides JSON's errors nearly anything, from NumPy's header parser.
         except Exception as error:
             raise UserError(f"{path}: not a vocabulary: {error}") from None

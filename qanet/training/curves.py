@@ -2,14 +2,14 @@
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 from tensorboardX.summary import scalar
 
-from qanet.errors import UserError
+from qanet.errors import writing
 
 
 class Curves:
@@ -28,7 +28,7 @@ class Curves:
 
     def __init__(self, directory: Path, first_step: int):
         self.directory = directory
-        with self._writing():
+        with writing(directory):
             directory.mkdir(parents=True, exist_ok=True)
             self.writer = EventsWriter(str(directory / "events"))
         self._write(session_log=SessionLog(status=SessionLog.START), step=first_step)
@@ -38,7 +38,7 @@ class Curves:
         for column, value in row.items():
             if column != "step":
                 self._write(summary=scalar(column, value), step=row["step"])
-        with self._writing():
+        with writing(self.directory):
             self.writer.flush()
 
     def close(self) -> None:
@@ -48,14 +48,5 @@ class Curves:
             self.writer.close()
 
     def _write(self, **event) -> None:
-        with self._writing():
+        with writing(self.directory):
             self.writer.write_event(Event(wall_time=time.time(), **event))
-
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise UserError(
-                f"{self.directory}: cannot be written: {error.strerror or error}"
-            ) from None

@@ -127,7 +127,7 @@ def step_of(learner: Learner):
 
 
 def distribute(strategy: str) -> JaxDistribution:
-    """The devices that a `distribution.strategy` stands for."""
+    """The devices that a `distribution.strategy` stands for; `UserError` for others."""
     if strategy == "none":
         return JaxDistribution()
     if strategy == "mirrored":

@@ -50,6 +50,9 @@ class TranslationCache:
             translator: Name of the translator.
             count: The number of translations that it was asked for.
             sentences: What to look up.
+
+        Raises:
+            UserError: the file is damaged, or the disk refuses it.
         """
         found = {}
         try:
@@ -69,7 +72,7 @@ class TranslationCache:
     def store(
         self, translator: str, count: int, translations: dict[str, list[str]]
     ) -> None:
-        """Adds the translations of some sentences."""
+        """Adds translations of some sentences; raises `UserError` as `find` does."""
         rows = [
             (translator, count, sentence, json.dumps(found, ensure_ascii=False))
             for sentence, found in translations.items()

@@ -105,13 +105,15 @@ def test_passages_without_a_name_in_two_sentences_are_refused():
 def test_a_passage_that_is_too_long_is_left_out_and_named(monkeypatch, caplog):
     short, long = "Zoë saw Rome. Rome saw Zoë.", "Zoë saw Rome, Bo. Rome saw Zoë."
     monkeypatch.setattr(cloze, "LONGEST", len(short))
-    examples = [Example("1", "?", text, (), "Homes") for text in (long, short)]
+    examples = [
+        Example("1", "?", text, (), "H\x1b[31m\nomes") for text in (long, short)
+    ]
     found = make_cloze(examples, seed=0)
     assert found == [
         replace(question, example=replace(question.example, id=f"cloze-1-{number}"))
         for number, question in enumerate(make_cloze(examples[1:], seed=0))
     ]
-    assert "Homes: left out, 31 characters" in caplog.text
+    assert "H [31m omes: left out, 31 characters" in caplog.text
 
 
 def test_the_commonest_candidate():

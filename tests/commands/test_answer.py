@@ -5,6 +5,7 @@ import json
 import os
 import sys
 import threading
+from unittest import mock
 
 import pytest
 
@@ -305,6 +306,20 @@ def test_a_disk_that_was_full_at_the_start_stops_nothing_later(
     (tmp_path / "answers.jsonl.part").touch()
     many("--input", questions, "--output", output)
     assert output.exists()
+
+
+def test_what_a_reader_raises_is_no_fault_of_the_output(
+    questions, tmp_path, monkeypatch
+):
+    """Nor is anything left of it."""
+    (tmp_path / "run").mkdir()
+    monkeypatch.setattr("qanet.commands.answer.check_reader", lambda directory: None)
+    monkeypatch.setattr("qanet.question_file.reader_files", lambda directory: [])
+    failing = mock.Mock(side_effect=OSError("libcudart.so: cannot open"))
+    monkeypatch.setattr("qanet.reader.Reader.load", failing)
+    with pytest.raises(OSError, match="libcudart"):
+        many("--input", questions, "--output", tmp_path / "answers.jsonl")
+    assert not list(tmp_path.glob("answers*"))
 
 
 def test_an_interrupted_command_goes_on(

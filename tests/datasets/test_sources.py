@@ -270,7 +270,9 @@ def test_a_download_from_the_authors_that_fails(without_tfds, monkeypatch):
 
 def test_without_keras_too_a_name_is_a_users_mistake(without_tfds, monkeypatch):
     monkeypatch.setitem(sys.modules, "keras", None)
-    with pytest.raises(UserError, match=r"squad: .*keras.*give the path of a SQuAD"):
+    with pytest.raises(
+        UserError, match=r"squad: give the path of a SQuAD .*: pip install keras$"
+    ):
         load_examples("squad", "dev")
 
 

@@ -129,7 +129,7 @@ def test_a_damaged_history_is_told(copy, content):
         ("scores: {x: {exact_match: 101, f1: 1}}", r"scores\.x\.exact_match=101"),
         ("scores: {x: {f1: 1}}", r"scores\.x\.exact_match is missing"),
         ("weaknesses: English only", "weaknesses="),
-        ("{", "not a valid configuration file"),
+        ("{", "not valid YAML or JSON"),
     ],
 )
 def test_wrong_facts_are_refused(tmp_path, content, message):

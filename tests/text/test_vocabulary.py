@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import json
 from collections import Counter
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -265,6 +266,15 @@ def test_vectors_that_do_not_fit(tmp_path, given_vectors, table):
     given_vectors.save(tmp_path)
     np.save(tmp_path / VECTORS_FILE, table)
     with pytest.raises(UserError, match=rf"{VECTORS_FILE}: not a vocabulary"):
+        Vocabulary.load(tmp_path)
+
+
+def test_vectors_that_memory_has_no_room_for_are_not_called_damaged(
+    tmp_path, given_vectors, monkeypatch
+):
+    given_vectors.save(tmp_path)
+    monkeypatch.setattr(np.lib.format, "read_array", mock.Mock(side_effect=MemoryError))
+    with pytest.raises(MemoryError):
         Vocabulary.load(tmp_path)
 
 

@@ -36,7 +36,6 @@ def test_commands_that_end_as_they_should(complaint):
     assert not complaint(lambda: print("0.5"))
     assert not complaint(ending(0))
     assert not complaint(ending(2, "warning: x\nerror: a: is wrong\n"))
-    assert not complaint(ending(2, "usage: qanet\n  more\nqanet: error: wrong\n"))
 
 
 @pytest.mark.parametrize(
