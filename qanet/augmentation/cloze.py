@@ -6,7 +6,7 @@ token, marked where it stands first.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,32 +83,39 @@ def make_cloze(examples: Iterable[Example], seed: int) -> list[Cloze]:
                 f"characters; split it into passages of at most {LONGEST:,}"
             )
             continue
-        sentences = sentence_spans(context)
-        candidates = _names(context, sentences)
-        for place, (start, end) in enumerate(sentences):
-            sentence, rest = context[start:end], _without(context, start, end)
-            places = first_places(rest)
-            elsewhere = places.keys() & candidates
-            here = {word for word, _, _ in _whole_words(sentence)}
-            # Sorted, or the draw would depend on the order of a set.
-            fitting = sorted(elsewhere & here)
-            if not fitting:
-                continue
-            word = fitting[rng.integers(len(fitting))]
-            example = Example(
-                id=f"cloze-{number}-{place}",
-                question=_with_gaps(sentence, word),
-                context=rest,
-                answers=(Span(word, places[word]),),
-                title=title,
-            )
-            questions.append(Cloze(example, tuple(sorted(elsewhere))))
+        questions += _questions_of(context, title, f"cloze-{number}", rng)
     if not questions:
         raise UserError(
             "no passage has a name or a number that stands in two of its sentences; "
             "give a file with longer passages"
         )
     return questions
+
+
+def _questions_of(
+    context: str, title: str, name: str, rng: np.random.Generator
+) -> Iterator[Cloze]:
+    """The questions of one passage; the ids are `name` and the sentence's number."""
+    sentences = sentence_spans(context)
+    candidates = _names(context, sentences)
+    for number, (start, end) in enumerate(sentences):
+        sentence, rest = context[start:end], _without(context, start, end)
+        places = first_places(rest)
+        elsewhere = places.keys() & candidates
+        here = {word for word, _, _ in _whole_words(sentence)}
+        # Sorted, or the draw would depend on the order of a set.
+        fitting = sorted(elsewhere & here)
+        if not fitting:
+            continue
+        word = fitting[rng.integers(len(fitting))]
+        example = Example(
+            id=f"{name}-{number}",
+            question=_with_gaps(sentence, word),
+            context=rest,
+            answers=(Span(word, places[word]),),
+            title=title,
+        )
+        yield Cloze(example, tuple(sorted(elsewhere)))
 
 
 def _names(context: str, sentences: list[tuple[int, int]]) -> set[str]:
