@@ -258,7 +258,8 @@ def test_mistakes_are_told_before_anything_heavy_is_imported(door, trained, tmp_
     mistakes = {
         "train --preset huge": "unknown preset 'huge'",
         "train --set training.colour=red": "unknown key training.colour",
-        f"train --train {absent}": "absent: cannot be read",
+        f"train --train {absent}": "absent: give --dev too",
+        f"train --train {absent} --dev sample": "absent: cannot be read",
         f"train --vectors {absent}": "absent: cannot be read",
         f"train --packed {absent}": "absent: cannot be read",
         f"train --output {text}": "text: is a file",
@@ -271,7 +272,7 @@ def test_mistakes_are_told_before_anything_heavy_is_imported(door, trained, tmp_
         f"main export --model {absent} --output {absent}": "not a run directory",
         f"main export --model {run} --output {text}/1": "text is a file",
         f"main serve --port 0 --model {absent}": "absent: not a run directory",
-        f"main pack --train {absent} --output {absent}.npz": "absent: cannot be read",
+        f"main pack --dev {absent} --output {absent}.npz": "absent: cannot be read",
         f"main translate train --data {absent} --output {tmp_path / 'n'}": "absent",
         f"main pretrain --objective mlm --text {absent} --output {tmp_path / 'n'}": (
             "absent: cannot be read"

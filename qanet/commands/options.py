@@ -118,6 +118,18 @@ def configured(options: argparse.Namespace, key: str, value: object):
     return load_preset(options.preset, [own, *options.set, *overrides])
 
 
+def check_dev(options: argparse.Namespace, config) -> None:
+    """Refuses data of one's own without a dev set, for which the preset's would be."""
+    from qanet.datasets.sources import is_name
+
+    is_given = options.dev or not {"data", "data.dev"}.isdisjoint(set_keys(options))
+    if options.train and not is_name(options.train) and not is_given:
+        raise UserError(
+            f"--train {options.train}: give --dev too, data that are not trained on; "
+            f"the preset's are {config.data.dev}"
+        )
+
+
 def set_keys(options: argparse.Namespace) -> list[str]:
     """The keys of `--set`."""
     return [item.partition("=")[0].strip() for item in options.set]

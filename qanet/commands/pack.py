@@ -5,6 +5,7 @@ import argparse
 from qanet.commands.options import (
     CACHE,
     add_configuration,
+    check_dev,
     check_file,
     configured,
     path_of,
@@ -48,6 +49,7 @@ def _run(options: argparse.Namespace) -> None:
         )
     if config.data.packed:
         raise UserError("data.packed: is packed already; leave it out")
+    check_dev(options, config)
     if config.training.start_from:
         config = started(options, config)
     sets = (config.data.train, config.data.dev, *config.data.augmented.values())

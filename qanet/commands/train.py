@@ -8,6 +8,7 @@ from qanet.backend import load_keras
 from qanet.commands.options import (
     CACHE,
     add_configuration,
+    check_dev,
     check_directory,
     check_not_set,
     check_optimizer,
@@ -129,6 +130,7 @@ def _new_run(options: argparse.Namespace):
     _check_effect(options, config)
     if options.packed or config.data.packed:
         _check_packed(options)
+    check_dev(options, config)
     if config.training.start_from:
         config = started(options, config)
     is_first = True

@@ -111,6 +111,6 @@ def test_what_is_packed_is_not_packed_again(refused, tmp_path):
 
 def test_a_missing_file(refused, tmp_path):
     path, output = tmp_path / "train.json", tmp_path / "data.npz"
-    line = refused(cli.main, "pack", "--train", path, "--output", output)
+    line = refused(cli.main, "pack", "--dev", path, "--output", output)
     assert str(path) in line
     assert not output.exists()

@@ -116,7 +116,7 @@ def test_a_setting_without_effect(refused, tmp_path, given, message):
 def test_a_warm_up_beyond_the_last_step_is_told(
     tmp_path, capsys, warmup_steps, is_told
 ):
-    given = ["--train", tmp_path / "absent", "--output", tmp_path / "run"]
+    given = ["--dev", tmp_path / "absent", "--output", tmp_path / "run"]
     for setting in ("training.steps=7", f"training.warmup_steps={warmup_steps}"):
         given += ["--set", setting]
     with pytest.raises(SystemExit):
@@ -235,13 +235,28 @@ def test_missing_file_to_train_with(refused, tmp_path, option):
     assert not (run / "config.json").exists()
 
 
+@pytest.mark.parametrize("command", ["train", "pack"])
+def test_own_data_without_a_dev_set(refused, tiny_files, tmp_path, command):
+    """They would be measured on SQuAD, after a download, and the weights chosen so."""
+    given = [command, "--preset", "qanet-small", "--output", tmp_path / "new"]
+    line = refused(cli.main, *given, "--train", tiny_files.train)
+    assert f"--train {tiny_files.train}: give --dev too" in line
+    assert "the preset's are squad" in line
+    # All else is fine with these.
+    vectors = ["--vectors", tmp_path / "absent"]
+    for dev in (["--dev", tiny_files.dev], ["--set", f"data.dev={tiny_files.dev}"]):
+        line = refused(cli.main, *given, "--train", tiny_files.train, *dev, *vectors)
+        assert "absent: cannot be read" in line
+
+
 def test_malformed_squad_file_to_train_with(refused, tiny_files, tmp_path):
     path = tmp_path / "broken.json"
     document = json.loads(tiny_files.train.read_text(encoding="utf-8"))
     qas = document["data"][0]["paragraphs"][3]["qas"]
     del qas[1]["question"]
     path.write_text(json.dumps(document), encoding="utf-8")
-    line = refused(cli.train, "--train", path, "--output", tmp_path / "run")
+    given = ["--train", path, "--dev", tiny_files.dev]
+    line = refused(cli.train, *given, "--output", tmp_path / "run")
     for part in (str(path), "'Homes'", "paragraphs[3]", "qas[1]", qas[1]["id"]):
         assert part in line
     assert "'question' is missing" in line
