@@ -63,7 +63,7 @@ class DataConfig(Section):
             window around its answer. Evaluation reads contexts of any length.
         question_limit: tokens of a question in training; evaluation reads it whole.
         answer_limit: tokens of an answer; longer ones are left out of training and
-            are never predicted.
+            are not predicted unless a caller or a request allows more.
         buckets: context lengths that batches are padded to, in rising order; the last
             is the context limit. Each one is compiled once, so keep them few.
         no_answer: also learn when the context does not answer (SQuAD 2.0).

@@ -30,7 +30,7 @@ def add_parser(commands) -> None:
         "trains a reader with the encoder.",
         epilog="example:\n"
         "  python -m qanet pretrain --objective mlm --text train-v1.1.json \\\n"
-        "      news.txt.gz --output runs/pretrained --set training.steps=50000",
+        "      news.txt --output runs/pretrained --set training.steps=50000",
     )
     parser.add_argument(
         "--objective", choices=OBJECTIVES, required=True, help="what is learned"

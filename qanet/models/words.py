@@ -84,8 +84,8 @@ class WordReaderConfig(Section):
             paper has false.
         word_dropout: dropout rate of the word vectors.
         character_dropout: dropout rate of each word's character feature.
-        dropout: dropout rate within the highway network and behind it: of QANet's
-            sub-layers and passes, of what each LSTM and the pointer read.
+        dropout: dropout rate in the highway network, of the outputs of QANet's
+            sub-layers and passes, and of the inputs of each LSTM and the pointer.
         contextual: directory of a frozen language model, whose vectors, projected, are
             added to each word's (Peters et al., 2018, section 3.3, join them instead):
             a public BERT model, or an ELMo model with its `options.json` and

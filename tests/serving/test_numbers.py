@@ -48,7 +48,7 @@ NUMBERS = {
         *(ReadingLimits.window, CLOZE.window, ReadingLimits.question),
     ],
     "as hold # pairs of tokens": [READING_PAIRS],
-    "head of a request has arrived for # seconds": [Connection.SECONDS],
+    "head of a request is not complete after # seconds": [Connection.SECONDS],
     "all but the last # bytes of its answer": [PART],
     "has been idle for # seconds is closed": [SERVER.timeout_keep_alive],
 }
