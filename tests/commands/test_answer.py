@@ -368,6 +368,36 @@ def test_an_interrupted_command_goes_on(
     assert "going on after row" in capsys.readouterr().err
 
 
+def test_answers_of_a_stream_are_not_gone_on_with(
+    loaded, questions, tmp_path, monkeypatch, capsys
+):
+    """Nothing tells whether the rows of the next stream are the same."""
+    output, part = tmp_path / "answers.jsonl", tmp_path / "answers.jsonl.part"
+    answer_rows = question_file.answer_rows
+
+    def interrupted(reader, some, top_k):
+        if some[0].number == 2:
+            raise KeyboardInterrupt
+        return answer_rows(reader, some, top_k)
+
+    def pipe():
+        piped = io.TextIOWrapper(io.BytesIO(questions.read_bytes()))
+        monkeypatch.setattr(sys, "stdin", piped)
+        with pytest.raises(SystemExit) as caught:
+            many("--input", "-", "--output", output)
+        return caught.value.code
+
+    with monkeypatch.context() as patch:
+        patch.setattr(question_file, "answer_rows", interrupted)
+        assert pipe() == 130
+    before = part.read_bytes()
+    assert before.count(b"\n") == 1
+    assert pipe() == 2
+    assert "of a stream nothing tells" in capsys.readouterr().err
+    assert part.read_bytes() == before
+    assert not output.exists()
+
+
 def test_files_beside_the_answers_are_kept(loaded, questions, tmp_path):
     key = questions.rename(tmp_path / "answers.key")
     before = key.read_bytes()

@@ -361,6 +361,27 @@ def test_results_of_other_data_are_kept(refused, loaded, tiny_files, tmp_path, c
     assert line == "error: run: holds a run; give another --output"
 
 
+@pytest.mark.parametrize("content", ["{}", "[]", "{", '{"data": null}'])
+def test_results_of_nobody_are_kept(refused, loaded, tiny_files, tmp_path, content):
+    metrics = tmp_path / "out" / "metrics.json"
+    metrics.parent.mkdir()
+    metrics.write_text(content)
+    arguments = ["--model", "run", "--data", tiny_files.dev]
+    line = refused(cli.evaluate, *arguments, "--output", metrics.parent)
+    assert "holds results that name no data; remove it" in line
+    assert metrics.read_text() == content
+
+
+def test_results_of_a_former_version_are_replaced(loaded, tiny_files, tmp_path):
+    """They name no readers."""
+    metrics = tmp_path / "out" / "metrics.json"
+    metrics.parent.mkdir()
+    metrics.write_text(json.dumps({"data": str(tiny_files.dev)}))
+    arguments = ["--model", "run", "--data", tiny_files.dev, "--output", metrics.parent]
+    cli.evaluate([*map(str, arguments)])
+    assert json.loads(metrics.read_text())["total"] == 10
+
+
 @pytest.mark.parametrize("name", ["predictions.json", "report.png"])
 def test_files_of_others_are_kept(refused, loaded, tiny_files, tmp_path, name):
     (tmp_path / name).write_text("mine")

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shutil
 import signal
 
 import keras
@@ -51,6 +52,27 @@ def test_export_brings_its_card_and_checksums(
     place = str(tiny_files.dev.parent).encode()
     assert not [name for name, content in files.items() if place in content]
     assert str(output) in capsys.readouterr().out
+
+
+def test_what_was_trained_in_bfloat16_is_exported_in_float32(
+    trained, monkeypatch, tmp_path
+):
+    shutil.copytree(trained.directory, tmp_path / "run")
+    run = Run(tmp_path / "run")
+    config = run.load_config()
+    rough = config.training.model_copy(update={"precision": "bfloat16"})
+    run.save_config(config.model_copy(update={"training": rough}))
+    seen = []
+
+    def write(trained, directory):
+        seen.append((trained.config.training.precision, trained.model.dtype_policy))
+        (directory / "network").touch()
+
+    monkeypatch.setattr("qanet.export.saved_model.export_saved_model", write)
+    monkeypatch.chdir(tmp_path)
+    cli.main(arguments(tmp_path / "1"))
+    ((precision, policy),) = seen
+    assert (precision, policy.compute_dtype) == ("float32", "float32")
 
 
 def test_the_bits_of_words_reach_the_export(loaded, monkeypatch, tmp_path):

@@ -220,6 +220,20 @@ def test_what_a_packed_data_set_settles(refused, tmp_path, setting):
     assert f"--set {setting.partition('=')[0]}: the packed data set settles" in line
 
 
+def test_what_a_packed_data_set_leaves_open(monkeypatch, tmp_path):
+    started = []
+    monkeypatch.setattr(
+        "qanet.training.session.train_run",
+        lambda config, run, resume: started.append(config),
+    )
+    path = tmp_path / "data.npz"
+    path.touch()
+    setting = ["--set", "vocabulary.word_width=8"]
+    cli.train(["--packed", str(path), *setting, "--output", str(tmp_path / "run")])
+    (config,) = started
+    assert config.vocabulary.word_width == 8
+
+
 @pytest.mark.parametrize("option", ["--train", "--dev", "--packed"])
 def test_a_file_without_a_name(refused, tmp_path, option):
     line = refused(cli.train, option, "", "--output", tmp_path / "run")

@@ -71,6 +71,19 @@ def test_word_pieces_are_not_taken_for_the_words_of_the_same_texts(tmp_path):
     assert "who" in pieces
 
 
+def test_word_pieces_of_another_run_are_kept(tmp_path):
+    """Others, even as many, would not be those that its weights belong to."""
+    example = Example("1", "Who sings?", "unhappiness sings", (Span("sings", 12),))
+    write_squad(tmp_path / "a.json", [example])
+    data = {name: str(tmp_path / "a.json") for name in ("train", "dev")}
+    given = WordPieces.train(["Nobody sleeps where everybody dances."] * 9, 60)
+    bert = Config.model_validate({"data": data, "model": {"name": "bert"}})
+    found = read_training_data(bert, tmp_path / "cache", given)
+    assert found.vocabulary.pieces == given.pieces
+    expected = build_features([example], given.tokens)
+    np.testing.assert_array_equal(found.train.words, expected.words)
+
+
 def test_nothing_is_learned_from_dev(tmp_path):
     vocabulary = build_vocabulary(
         config(word_min_count=1, character_min_count=1), TRAIN, DEV, tmp_path

@@ -61,7 +61,7 @@ def test_a_lone_client_does_not_wait():
     assert run(Doubler(), talk, wait=3600) == [[0], [2], [4]]
 
 
-def test_among_several_an_item_waits_for_others_until_the_deadline():
+def test_among_several_an_item_waits_for_others():
     work = Doubler()
 
     async def talk(batcher):
@@ -71,11 +71,20 @@ def test_among_several_an_item_waits_for_others_until_the_deadline():
             await asyncio.sleep(0)
         second = asyncio.create_task(batcher.submit([3]))
         await asyncio.gather(first, second)
-        # Nobody comes.
-        return await batcher.submit([4])
 
-    assert run(work, talk, wait=0.05) == [8]
-    assert work.batches == [[0, 1], [2, 3], [4]]
+    run(work, talk, batch_size=2, wait=3600)
+    assert work.batches == [[0, 1], [2, 3]]
+
+
+def test_where_nobody_comes_an_item_waits_until_the_deadline():
+    work = Doubler()
+
+    async def talk(batcher):
+        await batcher.submit([0, 1])
+        return await batcher.submit([2])
+
+    assert run(work, talk, wait=0.01) == [4]
+    assert work.batches == [[0, 1], [2]]
 
 
 def test_while_one_batch_is_computed_the_next_fills_up():

@@ -126,12 +126,13 @@ def test_nothing_is_learned_from_what_is_held_out(tmp_path):
 
 def test_a_translator_learns_from_smoothed_targets(rng):
     config = TranslationConfig(data=("x",)).training
+    config = config.model_copy(update={"label_smoothing": 0.3})
     targets = {"next": rng.integers(0, 5, (2, 3)).astype("int32")}
     logits = rng.normal(size=(2, 3, 5)).astype("float32")
     loss = translator_trainer.translation_learner(small_model(), config).loss(
         targets, logits
     )
-    total, count = smoothed_cross_entropy(targets["next"], logits, 0.1)
+    total, count = smoothed_cross_entropy(targets["next"], logits, 0.3)
     assert float(loss) == pytest.approx(float(total) / float(count))
     sharp, _ = smoothed_cross_entropy(targets["next"], logits, 0.0)
     assert float(sharp) != pytest.approx(float(total))
