@@ -123,9 +123,10 @@ def check_dev(options: argparse.Namespace, config) -> None:
     from qanet.datasets.sources import is_name
 
     is_given = options.dev or not {"data", "data.dev"}.isdisjoint(set_keys(options))
-    if options.train and not is_name(options.train) and not is_given:
+    train = config.data.train
+    if not is_name(train) and not is_given:
         raise UserError(
-            f"--train {options.train}: give --dev too, data that are not trained on; "
+            f"--train {train}: give --dev too, data that are not trained on; "
             f"the preset's are {config.data.dev}"
         )
 

@@ -253,9 +253,13 @@ def test_missing_file_to_train_with(refused, tmp_path, option):
 def test_own_data_without_a_dev_set(refused, tiny_files, tmp_path, command):
     """They would be measured on SQuAD, after a download, and the weights chosen so."""
     given = [command, "--preset", "qanet-small", "--output", tmp_path / "new"]
-    line = refused(cli.main, *given, "--train", tiny_files.train)
-    assert f"--train {tiny_files.train}: give --dev too" in line
-    assert "the preset's are squad" in line
+    for train in (
+        ["--train", tiny_files.train],
+        ["--set", f"data.train={tiny_files.train}"],
+    ):
+        line = refused(cli.main, *given, *train)
+        assert f"--train {tiny_files.train}: give --dev too" in line
+        assert "the preset's are squad" in line
     # All else is fine with these.
     vectors = ["--vectors", tmp_path / "absent"]
     for dev in (["--dev", tiny_files.dev], ["--set", f"data.dev={tiny_files.dev}"]):
