@@ -90,4 +90,6 @@ def test_the_graphs_of_readers_that_are_gone_are_gone(trained_model):
         gc.collect()
         return sum(type(thing).__name__ == "FuncGraph" for thing in gc.get_objects())
 
-    assert graphs_after_one_more() == graphs_after_one_more()
+    first = graphs_after_one_more()
+    # Fewer, where something of other tests has gone meanwhile.
+    assert graphs_after_one_more() <= first

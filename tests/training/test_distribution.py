@@ -1,8 +1,10 @@
 """Tests of qanet.training.distribution, on two virtual devices of the processor."""
 
+import contextlib
 import csv
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -359,12 +361,14 @@ def test_the_step_lowers_for_a_tpu_without_calls_to_the_host(
 
 
 def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
+    """Below those that a system gives to whoever opens a connection meanwhile."""
+    ports = []
+    for port in random.sample(range(20_000, 32_000), 1_000):
+        with socket.socket() as tried, contextlib.suppress(OSError):
+            tried.bind(("127.0.0.1", port))
+            ports.append(port)
+        if len(ports) == count:
+            break
     return ports
 
 
