@@ -352,6 +352,21 @@ def check_gradients(gradients, call_with, rng):
 
 
 @pytest.fixture
+def session_threads(monkeypatch):
+    """The threads that each session of ONNX Runtime is opened with from here on."""
+    import onnxruntime
+
+    threads, session = [], onnxruntime.InferenceSession
+
+    def noted(name, settings, **options):
+        threads.append(settings.intra_op_num_threads)
+        return session(name, settings, **options)
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", noted)
+    return threads
+
+
+@pytest.fixture
 def refused(capsys):
     """Runs a command that must end with code 2 and one line, which it returns."""
 

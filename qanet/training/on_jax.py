@@ -7,7 +7,7 @@ import jax
 import keras
 
 from qanet.datasets.batches import training_batches
-from qanet.errors import UserError
+from qanet.errors import UserError, is_out_of_memory
 from qanet.models.prediction import prediction
 from qanet.training.errors import out_of_memory
 from qanet.training.learner import Learner
@@ -35,7 +35,7 @@ class JaxDistribution:
             with self._layout.scope() if self._layout else contextlib.nullcontext():
                 yield
         except jax.errors.JaxRuntimeError as error:
-            if "RESOURCE_EXHAUSTED" not in str(error):
+            if not is_out_of_memory(error):
                 raise
             raise out_of_memory() from None
 

@@ -15,7 +15,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-import onnxruntime
 import pytest
 
 from qanet import cli, shipped
@@ -311,22 +310,15 @@ def test_a_link_is_followed_anew_and_the_digest_tells(
     assert re.fullmatch("[0-9a-f]{64}", first)
 
 
-def test_an_export_is_read_by_several_workers(monkeypatch):
-    told, threads = [], []
-    session = onnxruntime.InferenceSession
-
-    def noted(name, settings, **options):
-        threads.append(settings.intra_op_num_threads)
-        return session(name, settings, **options)
-
-    monkeypatch.setattr(onnxruntime, "InferenceSession", noted)
+def test_an_export_is_read_by_several_workers(session_threads, monkeypatch):
+    told = []
     monkeypatch.setattr("qanet.onnx_reader.own_cores", lambda: 2)
     monkeypatch.setattr("os.cpu_count", lambda: 64)
     monkeypatch.setattr("qanet.memory.return_large_blocks", lambda: told.append(1))
     assert serve._load(shipped.SHIPPED, 3).workers == 3
     assert told
     # Threads of several workers that share a batch would wait for each other.
-    assert set(threads) == {1}
+    assert set(session_threads) == {1}
 
 
 def test_options_reach_the_readers(monkeypatch, refused):
