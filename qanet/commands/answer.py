@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 from qanet.commands.options import (
     check_file,
+    check_new_file,
     check_reader,
     load_backend,
     path_of,
@@ -119,8 +120,7 @@ def _answer_many(options: argparse.Namespace) -> None:
         raise UserError("--input brings its questions; leave out the other one")
     output = None if options.output == "-" else Path(options.output)
     if output:
-        refuse_existing(output)
-        check_file(output)
+        check_new_file(output)
     options.model = options.model or shipped_reader()
     check_reader(options.model)
     with contextlib.ExitStack() as stack:

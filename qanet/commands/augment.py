@@ -5,7 +5,7 @@ import contextlib
 from functools import partial
 from pathlib import Path
 
-from qanet.commands.options import check_file, path_of, positive
+from qanet.commands.options import check_file, check_new_file, path_of, positive
 from qanet.console import say
 from qanet.errors import UserError
 
@@ -154,7 +154,7 @@ def _run(options: argparse.Namespace) -> None:
 
 def _places(options: argparse.Namespace) -> tuple[Path, Path]:
     """Where the report is written, and where translations are kept."""
-    check_file(options.output, others=[options.input])
+    check_new_file(options.output, [options.input])
     # FILE of FILE.json; another ending is a part of the name.
     name = options.output.name.removesuffix(".json")
     report = options.output.with_name(f"{name}.report.md")

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from qanet.commands.options import check_file, path_of
+from qanet.commands.options import check_new_file, path_of
 from qanet.console import say
 from qanet.errors import UserError
 
@@ -59,7 +59,7 @@ def _run(options: argparse.Namespace) -> None:
     from qanet.datasets.sources import is_name, load_examples
     from qanet.datasets.squad import write_squad
 
-    check_file(options.output, others=[options.input])
+    check_new_file(options.output, [options.input])
     if options.seed < 0:
         raise UserError(f"--seed {options.seed}: must not be below 0")
     source, named = Path(options.input), is_name(options.input)

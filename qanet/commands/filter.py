@@ -4,7 +4,7 @@ import argparse
 
 from qanet.commands.options import (
     add_readers,
-    check_file,
+    check_new_file,
     check_readers,
     load_backend,
     path_of,
@@ -51,7 +51,7 @@ def _run(options: argparse.Namespace) -> None:
         raise UserError(
             f"--least-f1 {options.least_f1:g}: must be above 0 and at most 1"
         )
-    check_file(options.output, others=[options.input])
+    check_new_file(options.output, [options.input])
     check_readers(options.model)
     examples = load_examples(options.input, "train").examples
     load_backend(options.model)

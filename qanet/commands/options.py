@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import qanet
 from qanet.backend import load_keras
 from qanet.console import complain, printable
-from qanet.errors import UserError
+from qanet.errors import UserError, refuse_existing
 
 CACHE = (
     "What is made of data and vectors is kept in ~/.cache/qanet ($XDG_CACHE_HOME/qanet "
@@ -255,6 +255,12 @@ def check_file(
         what = "a directory" if path.is_dir() else "no ordinary file"
         raise UserError(f"{option} {path}: is {what}; give a file")
     _check_place(path.parent, f"{option} {path}")
+
+
+def check_new_file(path: Path, others: Iterable[str | Path] = ()) -> None:
+    """Refuses an `--output` that is there already, or cannot be written."""
+    check_file(path, others=others)
+    refuse_existing(path)
 
 
 def _check_place(directory: Path, option: str) -> None:

@@ -6,7 +6,7 @@ from qanet.commands.options import (
     CACHE,
     add_configuration,
     check_dev,
-    check_file,
+    check_new_file,
     configured,
     path_of,
 )
@@ -54,7 +54,7 @@ def _run(options: argparse.Namespace) -> None:
         config = started(options, config)
     sets = (config.data.train, config.data.dev, *config.data.augmented.values())
     files = (*sets, *config.vocabulary.vectors, config.training.teacher)
-    check_file(options.output, others=filter(None, files))
+    check_new_file(options.output, filter(None, files))
     check_files(config, weights=False)
     # A training that starts elsewhere reads words and pieces as that run does.
     start = config.training.start_from

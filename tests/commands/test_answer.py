@@ -434,7 +434,7 @@ def test_where_nothing_was_answered_nothing_is_left(
         (["--context-file", "a"], "--question: is missing"),
         (["--input", "q", "--question", "Who?"], "--input brings its questions"),
         (["--input", "absent"], "absent: cannot be read"),
-        (["--input", "q", "--output", "run"], "--output run: is there already"),
+        (["--input", "q", "--output", "run"], "--output run: is a directory"),
         (
             ["--question", "q", "--context-file", "a", "--output", "x"],
             "--output goes with --input",

@@ -77,6 +77,7 @@ def test_augment_goes_on_where_it_was_stopped(translators, augmenting, capsys):
     cli.main(augmenting)
     asked = translators["please"].asked
     assert len(asked) == len(set(asked)) > 10
+    Path(augmenting[-1]).unlink()
     cli.main([*augmenting, "--threshold", "0.5", "--seed", "7"])
     assert translators["please"].asked == asked
 

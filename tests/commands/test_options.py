@@ -98,6 +98,29 @@ def test_a_link_to_itself_is_as_good_as_nothing(tmp_path):
         check_file(loop, others=[loop])
 
 
+TRANSLATORS = ["--forward", "apertium:eng-spa", "--backward", "apertium:spa-eng"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["answer", "--input", "x.jsonl"],
+        ["augment", "--input", "x.json", *TRANSLATORS],
+        ["cloze", "--input", "x.json"],
+        ["filter", "--input", "x.json", "--model", "x"],
+        ["pack", "--train", "x.json", "--dev", "x.json"],
+        ["teach", "--train", "x.json", "--model", "x"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_no_command_writes_over_a_file_that_is_there(refused, tmp_path, command):
+    path = tmp_path / "output"
+    path.write_text("hours of work")
+    line = refused(cli.main, *command, "--output", path)
+    assert f"--output {path}: is there already; remove it or give another" in line
+    assert path.read_text() == "hours of work"
+
+
 def test_what_is_no_file_is_not_replaced(tmp_path):
     with pytest.raises(UserError, match=f"{tmp_path}: is a directory; give a file"):
         check_file(tmp_path)

@@ -22,13 +22,13 @@ def test_the_words_of_the_data_are_kept_unless_told_otherwise(
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("elsewhere 1 2\nlives 3 4\n", encoding="utf-8")
     arguments = ["pack", "--train", tiny_files.train, "--dev", tiny_files.dev]
-    arguments += ["--vectors", vectors, "--output", "data.npz"]
-    for options, words in (
-        ([], ["lives"]),
-        (["--set", "vocabulary.extra_vectors=1"], ["elsewhere", "lives"]),
+    arguments += ["--vectors", vectors, "--output"]
+    for output, options, words in (
+        ("some.npz", [], ["lives"]),
+        ("all.npz", ["--set", "vocabulary.extra_vectors=1"], ["elsewhere", "lives"]),
     ):
-        cli.main([str(argument) for argument in [*arguments, *options]])
-        assert load_packed("data.npz").vocabulary.words[2:] == words
+        cli.main([str(argument) for argument in [*arguments, output, *options]])
+        assert load_packed(output).vocabulary.words[2:] == words
         assert f"{2 + len(words)} word vectors" in capsys.readouterr().out
 
 
