@@ -1,5 +1,6 @@
 """BiDAF, SLQA and attention-over-attention, from files to answers."""
 
+import csv
 from dataclasses import replace
 
 import numpy as np
@@ -133,3 +134,18 @@ def test_the_server_answers_and_its_page_is_told_why(trained, answers):
     expected = Explainer.of(trained).explain(QUESTION, CONTEXT)
     np.testing.assert_allclose(told["attention"], expected.attention, atol=1e-3)
     assert np.sum(told["attention"]) > 0
+
+
+# One for all: what devices share does not depend on the model.
+@pytest.mark.parametrize("config", ["bidaf"], indirect=True)
+def test_two_devices_train_like_one(run, config, tmp_path, uncompiled):
+    two = config.distribution.model_copy(update={"strategy": "mirrored"})
+    other = Run(tmp_path / "two")
+    train_run(config.model_copy(update={"distribution": two}), other)
+    assert len(losses_of(run)) == 2
+    np.testing.assert_allclose(losses_of(other), losses_of(run), rtol=1e-4)
+
+
+def losses_of(run):
+    rows = csv.DictReader(run.history_path.read_text().splitlines())
+    return [float(row["loss"]) for row in rows]

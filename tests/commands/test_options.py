@@ -113,7 +113,7 @@ TRANSLATORS = ["--forward", "apertium:eng-spa", "--backward", "apertium:spa-eng"
     ],
     ids=lambda command: command[0],
 )
-def test_no_command_writes_over_a_file_that_is_there(refused, tmp_path, command):
+def test_an_output_that_is_there_is_not_written_over(refused, tmp_path, command):
     path = tmp_path / "output"
     path.write_text("hours of work")
     line = refused(cli.main, *command, "--output", path)

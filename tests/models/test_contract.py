@@ -62,8 +62,6 @@ SMALL = {
 }
 # Those that answer with one word.
 CLOZE = {"aoa-cloze"}
-# Those of which TensorFlow, which takes longest, compiles a training step; JAX, of all.
-COMPILED = {"qanet", "bidaf", "bert"}
 # Those that read both texts in one sequence.
 JOINED = {"bert"}
 WORDS = {
@@ -358,10 +356,8 @@ def test_dropout_between_the_layers(settings, sizes):
     assert {layer.rate for layer in found} <= {0.3}
 
 
-def test_one_batch_is_learned_by_heart(name, settings, sizes, examples):
+def test_one_batch_is_learned_by_heart(settings, sizes, examples):
     """By a compiled step, as it is trained."""
-    if keras.backend.backend() == "tensorflow" and name not in COMPILED:
-        pytest.skip("is learned on JAX")
     config = settings(dropout=0.0, word_dropout=0.0, character_dropout=0.0)
     training = TrainingConfig(learning_rate=0.02, warmup_steps=5, decay="constant")
     whole = Config(training=training)
