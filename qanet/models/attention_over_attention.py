@@ -22,7 +22,8 @@ class ClozeConfig(RecurrentReaderConfig):
 
     The paper's GRUs are LSTMs here. Its answers are sums over all places of a word,
     told at the first, where training moves them to (`qanet.datasets.first_places`);
-    `data.answer_limit` is 1.
+    `data.answer_limit` is 1. Start and end being one logit, the loss is twice the
+    paper's, -2 log p(word).
 
     Attributes:
         name: the model's name in the registry.
