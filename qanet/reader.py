@@ -66,10 +66,19 @@ def inputs_of(
         vocabulary: what splits texts for the model.
         limits: how long texts the model reads; by default those of words.
         plan: makes the batch of the shape that the model is to see.
+
+    Raises:
+        UserError: the texts do not fit into one window.
     """
+    limits = limits or ReadingLimits()
     examples = [Example("", question, context, ())]
     features = build_features(examples, vocabulary.tokens)
-    windows = reading_windows(features, np.arange(1), limits or ReadingLimits())
+    windows = reading_windows(features, np.arange(1), limits)
+    if len(windows) > 1:
+        raise UserError(
+            f"the context is longer than a window of {limits.window:,} tokens; give a "
+            "part of it"
+        )
     maker = reading_maker(examples, features, vocabulary, windows)
     (batch,) = plan(windows, features.question_lengths)
     return maker.inputs(batch)
@@ -166,8 +175,8 @@ class Reader:
 
         Returns:
             The best answer, or with `top_k > 1` the list of the best ones, best first.
-            An empty one says that the context does not answer; only a model with
-            `data.no_answer` does.
+            An empty one says that the context does not answer: a model with
+            `data.no_answer` does, and any where the context has no word.
 
         Raises:
             UserError: as `answer_many` does.

@@ -20,7 +20,7 @@ from qanet.datasets.squad import Example
 from qanet.datasets.windows import reading_windows
 from qanet.errors import UserError
 from qanet.models.limits import ReadingLimits
-from qanet.reader import Reader
+from qanet.reader import Reader, inputs_of
 from qanet.text.tokenizer import tokenize
 from qanet.text.vocabulary import RESERVED, Vocabulary
 
@@ -220,6 +220,13 @@ def test_a_question_that_is_too_long_is_a_users_mistake(any_shape):
     with pytest.raises(UserError, match=r"question 1 has 1001 .* at most 1000"):
         reader.answer_many([("what?", "text"), (long + "?", ["text", "more"])])
     assert not model.shapes
+
+
+def test_inputs_are_those_of_one_window():
+    inputs = inputs_of("what?", "a " * 1000, VOCABULARY)
+    assert inputs["context_words"].shape[1] == 1000
+    with pytest.raises(UserError, match="longer than a window of 1,000 tokens"):
+        inputs_of("what?", "a " * 1001, VOCABULARY)
 
 
 def test_no_pairs_no_answers(word_reader):

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qanet.commands.options import check_readers, load_backend, positive
+from qanet.commands.options import check_readers, load_backend, path_of, positive
 from qanet.console import log, say
 from qanet.cores import own_cores
 from qanet.errors import UserError, needing
@@ -181,7 +181,7 @@ def _named(text: str) -> tuple[str, Path]:
     if named:
         return named[1], Path(named[2])
     # Not of what a link leads to, which changes with every upgrade.
-    return os.path.basename(os.path.abspath(text)), Path(text)
+    return os.path.basename(os.path.abspath(text)), path_of(text)
 
 
 def _by_name(named: Iterable[tuple[str, Path]]) -> dict[str, Path]:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from qanet.serving.limits import Limits
@@ -38,7 +37,11 @@ class Gate:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        if refused := _refused_head(Headers(scope=scope)):
+        headers = Headers(scope=scope)
+        if "content-length" in headers and "transfer-encoding" in headers:
+            # RFC 9112, section 6.3: what stands behind it may be smuggled in.
+            message = "send Content-Length or Transfer-Encoding, not both"
+            refused = refusal(400, message, {"Connection": "close"})
             await refused(scope, receive, send)
             return
         if scope["method"] != "POST":
@@ -91,22 +94,28 @@ class Gate:
     async def _body(self, request: Request) -> bytes:
         """The whole body of a request that may go on.
 
+        A body that is refused is read to its end too, and thrown away: where the
+        connection is closed on bytes that were not read, the client may lose the
+        refusal.
+
         Raises:
             HTTPException: it may not.
             ClientDisconnect: the client went away.
         """
         limits = self.limits
-        body = bytearray()
+        body, size = bytearray(), 0
         time_left = asyncio.timeout(limits.body_seconds)
         self.coming[time_left] = 0
         try:
             async with time_left:
                 async for part in request.stream():
-                    body += part
-                    if len(body) > limits.body_bytes:
-                        message = f"the body has more than {limits.body_bytes} bytes"
-                        raise HTTPException(413, message)
-                    self._count(time_left, len(part))
+                    size += len(part)
+                    if size <= limits.body_bytes:
+                        body += part
+                        self._count(time_left, len(part))
+                    else:
+                        body.clear()
+                        self._forget(time_left)
         except TimeoutError:
             message = (
                 f"the body took more than {limits.body_seconds} seconds, or the room "
@@ -115,6 +124,11 @@ class Gate:
             raise HTTPException(408, message, {"Connection": "close"}) from None
         finally:
             self._forget(time_left)
+        if size > limits.body_bytes:
+            message = f"the body has more than {limits.body_bytes} bytes"
+            raise HTTPException(413, message)
+        if request.headers.get("content-encoding", "identity").lower() != "identity":
+            raise HTTPException(415, "send the body without a Content-Encoding")
         if self.pending >= limits.pending:
             message = "too many requests at a time; try again soon"
             raise HTTPException(429, message, RETRY)
@@ -134,17 +148,6 @@ class Gate:
 
     def _forget(self, time_left: asyncio.Timeout) -> None:
         self.coming_bytes -= self.coming.pop(time_left, 0)
-
-
-def _refused_head(headers: Headers) -> Response | None:
-    """The refusal of a request for its head; `None` where that is well."""
-    if "content-length" in headers and "transfer-encoding" in headers:
-        # RFC 9112, section 6.3: what stands behind it may be smuggled in.
-        message = "send Content-Length or Transfer-Encoding, not both"
-        return refusal(400, message, {"Connection": "close"})
-    if headers.get("content-encoding", "identity").lower() != "identity":
-        return refusal(415, "send the body without a Content-Encoding")
-    return None
 
 
 def _in_parts(message: Message) -> Iterator[Message]:

@@ -196,6 +196,14 @@ def test_serve_refuses_an_empty_host(refused):
     assert line.startswith("error: --host: is empty")
 
 
+def test_serve_refuses_a_reader_without_a_name(capsys):
+    """Else an unset variable would serve what lies in the working directory."""
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["serve", "--model", ""])
+    assert stopped.value.code == 2
+    assert "--model: is empty" in capsys.readouterr().err
+
+
 def test_an_address_is_one_that_a_browser_opens():
     assert serve.address_of("127.0.0.1", 8000) == "http://127.0.0.1:8000"
     assert serve.address_of("::1", 80) == "http://[::1]:80"

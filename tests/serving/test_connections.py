@@ -81,6 +81,25 @@ def test_a_body_that_does_not_come_is_refused(serving, connect):
     assert "0.05 seconds" in error["message"]
 
 
+@pytest.mark.parametrize(
+    ("most", "line", "code"),
+    [
+        (1000, "", "too_large"),
+        (20_000_000, "Content-Encoding: gzip\r\n", "unsupported_media_type"),
+    ],
+)
+def test_a_body_that_is_refused_is_read_to_its_end(serving, connect, most, line, code):
+    """Else a client that asks to close the connection may lose the refusal."""
+    size = 20_000_000
+    head = (
+        "POST /v1/answer HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+        f"Content-Type: application/json\r\n{line}Content-Length: {size}\r\n\r\n"
+    )
+    with serving(app_with(body_bytes=most)) as (place, _):
+        answer = received(connect(place, head + "a" * size))
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] == code
+
+
 def test_who_goes_away_in_the_middle_of_a_body_is_no_failure(serving, connect, caplog):
     with serving(app_with()) as (place, stop):
         connect(place, HEAD + ASKED[0]).close()

@@ -75,6 +75,10 @@ def test_a_body_may_have_just_as_many_bytes_as_there_may_be():
     got, sent = through_gate(Limits(body_bytes=3), b"ab", b"cd")
     assert got == []
     assert sent[0]["status"] == 413
+    # A part that would fit does not bring back one that did not.
+    got, sent = through_gate(Limits(body_bytes=3), b"ab", b"cd", b"e")
+    assert got == []
+    assert sent[0]["status"] == 413
 
 
 @pytest.mark.parametrize(
