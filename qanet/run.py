@@ -7,7 +7,8 @@
     checkpoints/     resumable states of the training
     history.csv      one row an evaluation
     metrics.json     the last whole evaluation on dev
-    no_answer.json   with data.no_answer: the threshold that was best on dev
+    no_answer.json   with data.no_answer: the threshold that was best on dev, or until
+                     then the one to begin with
     data.json        what was read, mended and left out, and its digest
     tensorboard/     the same curves for TensorBoard
 

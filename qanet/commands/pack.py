@@ -10,7 +10,7 @@ from qanet.commands.options import (
     configured,
     path_of,
 )
-from qanet.commands.start_from import started
+from qanet.commands.start_from import with_vocabulary
 from qanet.console import say
 from qanet.errors import UserError
 
@@ -35,11 +35,10 @@ def add_parser(commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    from qanet.datasets.training_data import save_packed
+    from qanet.datasets.training_data import describe_counts, save_packed
     from qanet.datasets.training_files import check_files, read_training_data
     from qanet.files import cache_directory
     from qanet.models.registry import contextual_of
-    from qanet.run import Run
 
     config = configured(options, "vocabulary.extra_vectors", 0)
     if contextual_of(config.model):
@@ -50,20 +49,38 @@ def _run(options: argparse.Namespace) -> None:
     if config.data.packed:
         raise UserError("data.packed: is packed already; leave it out")
     check_dev(options, config)
+    vocabulary = None
     if config.training.start_from:
-        config = started(options, config)
+        config = with_vocabulary(options, config)
+        vocabulary = _vocabulary_of(config)
     sets = (config.data.train, config.data.dev, *config.data.augmented.values())
     files = (*sets, *config.vocabulary.vectors, config.training.teacher)
     check_new_file(options.output, filter(None, files))
     check_files(config, weights=False)
-    # A training that starts elsewhere reads words and pieces as that run does.
-    start = config.training.start_from
-    vocabulary = Run(start).load_vocabulary() if start else None
     data = read_training_data(config, cache_directory(), vocabulary)
     save_packed(options.output, data)
     size = options.output.stat().st_size / 2**20
-    say(
-        f"{options.output}: {len(data.train):,} questions to train on, "
-        f"{len(data.dev):,} of dev, {data.vocabulary.describe()}, "
-        f"{size:.1f} MiB"
-    )
+    for name, counts in data.counts.items():
+        say(f"{name}: {describe_counts(counts)}")
+    say(f"{options.output}: {data.vocabulary.describe()}, {size:.1f} MiB")
+
+
+def _vocabulary_of(config):
+    """That of the run to start from, which reads words or pieces as this model does."""
+    from qanet.models.registry import MODELS, contextual_of
+    from qanet.run import Run
+
+    start = Run(config.training.start_from)
+    where = f"training.start_from={start.directory}"
+    theirs = start.load_config().model
+    if MODELS[theirs.name].text != MODELS[config.model.name].text:
+        raise UserError(
+            f"{where}: is a {theirs.name}, which reads {MODELS[theirs.name].text}; "
+            "give its --preset"
+        )
+    if contextual_of(theirs):
+        raise UserError(
+            f"{where}: has a language model, and a packed data set no texts for it to "
+            "read; train with --train and --dev"
+        )
+    return start.load_vocabulary()

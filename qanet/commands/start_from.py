@@ -19,18 +19,15 @@ FREE = {
 }
 
 
-def started(options: argparse.Namespace, config):
+def with_vocabulary(options: argparse.Namespace, config):
     """The configuration with the vocabulary of the run in `training.start_from`.
 
     Raises:
-        UserError: there is no such run, or its weights are those of another model.
+        UserError: there is no such run, or the vocabulary is set here too.
     """
-    from qanet.models.registry import pretrained_of
     from qanet.onnx_reader import is_export
-    from qanet.run import Run
 
-    start = Run(config.training.start_from)
-    where = f"training.start_from={start.directory}"
+    start, where = _named(config)
     if is_export(start.directory):
         raise UserError(f"{where}: is an export; give the run that it was made from")
     check_reader(start.directory)
@@ -39,6 +36,19 @@ def started(options: argparse.Namespace, config):
         raise UserError(
             f"{where}: brings its vocabulary; leave out --vectors and vocabulary.*"
         )
+    vocabulary = start.load_config().vocabulary
+    return config.model_copy(update={"vocabulary": vocabulary})
+
+
+def check_weights(config) -> None:
+    """Refuses to start from the weights of another model than the configured one.
+
+    Raises:
+        UserError: they are.
+    """
+    from qanet.models.registry import pretrained_of
+
+    start, where = _named(config)
     if pretrained_of(config.model):
         raise UserError(f"{where}: brings its weights; leave out model.pretrained")
     theirs = start.load_config()
@@ -52,7 +62,14 @@ def started(options: argparse.Namespace, config):
             raise UserError(
                 f"{where}: has {key}={other.get(key)}, not {ours.get(key)}; set it so"
             )
-    return config.model_copy(update={"vocabulary": theirs.vocabulary})
+
+
+def _named(config):
+    """The run in `training.start_from`, and what names it in messages."""
+    from qanet.run import Run
+
+    start = Run(config.training.start_from)
+    return start, f"training.start_from={start.directory}"
 
 
 def _check_language_model(ours, theirs, start, where: str) -> None:

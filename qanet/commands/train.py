@@ -18,7 +18,7 @@ from qanet.commands.options import (
     refuse_with_resume,
     set_keys,
 )
-from qanet.commands.start_from import started
+from qanet.commands.start_from import check_weights, with_vocabulary
 from qanet.config import preset_names
 from qanet.console import NO_ANSWER, log, printable, say
 from qanet.errors import UserError
@@ -132,7 +132,8 @@ def _new_run(options: argparse.Namespace):
         _check_packed(options)
     check_dev(options, config)
     if config.training.start_from:
-        config = started(options, config)
+        config = with_vocabulary(options, config)
+        check_weights(config)
     is_first = True
     if config.distribution.strategy == "multi_worker":
         from qanet.training.cluster import is_first_worker

@@ -120,9 +120,9 @@ def _items_of_sources(
             if not len(items[name]):
                 files = {ORIGINAL: config.train, **config.augmented}
                 raise UserError(
-                    f"{config.packed or files[name]}: {name} has no answer of at "
-                    f"most data.answer_limit={config.answer_limit} tokens; give "
-                    "another file or raise it"
+                    f"{config.packed or files[name]}: {name} has no question to "
+                    "learn: none whose answer stands in its context, in at most "
+                    f"data.answer_limit={config.answer_limit} tokens"
                 )
     return items
 

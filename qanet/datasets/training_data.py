@@ -75,6 +75,20 @@ class TrainingData:
         }
 
 
+def describe_counts(counts: dict[str, int]) -> str:
+    """What was read of a set, as words: the questions, the rest where there is any."""
+    shown = {
+        "paragraphs": "paragraphs",
+        "impossible": "without an answer",
+        "answers_snapped": "answers widened to whole tokens",
+        "offsets_repaired": "answer offsets repaired",
+        "answers_not_found": "answers not found in their context",
+    }
+    parts = [f"{counts['questions']:,} questions"]
+    parts += [f"{counts[key]:,} {name}" for key, name in shown.items() if counts[key]]
+    return ", ".join(parts)
+
+
 def save_packed(path: Path, data: TrainingData) -> None:
     """Writes the data into one compressed file.
 

@@ -98,7 +98,8 @@ def evaluate(
             reads all.
         top_k: answers kept for each question.
         progress: label of a progress bar; none by default.
-        choose_threshold: take the threshold that is best for these examples.
+        choose_threshold: take the threshold that is best for these examples, if some
+            of them have an answer and some have none: others tell of none.
     """
     total = len(examples)
     chosen = np.array(spread(range(total), questions or total), dtype=np.int64)
@@ -115,7 +116,7 @@ def evaluate(
             for id, ranked in by_id.items()
         }
         threshold = reader.threshold
-        if choose_threshold:
+        if choose_threshold and len({e.impossible for e in chosen_examples}) == 2:
             threshold = _best_threshold(chosen_examples, by_id, no_answer)
         by_id = {id: decide(ranked, threshold) for id, ranked in by_id.items()}
         settings = {"threshold": threshold}

@@ -19,7 +19,7 @@ FALLING = {"trapezoid": 0.25, "linear": 1.0}
 class LearningRate(keras.optimizers.schedules.LearningRateSchedule):
     """Warm-up from above zero to the full rate, then what `training.decay` says.
 
-    Under `cosine` the rate of the last step is zero, so that it moves the average alone.
+    Under `cosine` that of the last step is zero, so that it moves the average alone.
 
     Args:
         config: gives the rate, the shapes of warm-up and decay, and the steps.

@@ -6,7 +6,7 @@ from functools import partial
 from qanet.config import ORIGINAL, Config
 from qanet.console import log
 from qanet.datasets.squad import Example, spread
-from qanet.datasets.training_data import TrainingData
+from qanet.datasets.training_data import TrainingData, describe_counts
 from qanet.datasets.training_files import read_training_data
 from qanet.decoding import Answer
 from qanet.evaluation.evaluator import evaluate
@@ -66,16 +66,23 @@ def _train_run(
     digests = data.digests()
     if resume:
         run.check_data(digests)
+    if distribution.is_chief:
+        _announce_data(config, data)
     trainer = Trainer(config, data, run, distribution)
     if distribution.is_chief:
-        _announce(data, trainer)
+        _announce_training(trainer)
     if resume:
         trainer.loop.resume()
     trainer.reader.check_questions(data.dev_examples)
     counts = data.counts
     for name, count in trainer.left_out.items():
         counts["train" if name == ORIGINAL else name]["left_out"] = count
-    save = partial(data.vocabulary.save, run.vocabulary_directory)
+
+    def save() -> None:
+        data.vocabulary.save(run.vocabulary_directory)
+        if config.data.no_answer:
+            run.save_threshold(trainer.reader.threshold)
+
     trainer.loop.fit(partial(run.begin, config, save, resume, digests, counts))
 
     if not distribution.is_chief:
@@ -105,12 +112,12 @@ def _known_vocabulary(config: Config, run: Run, resume: bool) -> StoredEncoder |
     return None
 
 
-def _announce(data: TrainingData, trainer: Trainer) -> None:
-    """Says what is about to be trained, and on what."""
+def _announce_data(config: Config, data: TrainingData) -> None:
+    """Says what was read, and what in it a training does without."""
     for split, counts in data.counts.items():
-        log.info(f"{split}: {_describe(counts)}")
+        log.info(f"{split}: {describe_counts(counts)}")
     log.info(f"vocabulary: {data.vocabulary.describe()}")
-    training = trainer.config.training
+    training = config.training
     if data.teacher:
         log.info(
             f"teacher: {training.teacher or 'packed'}, "
@@ -120,11 +127,21 @@ def _announce(data: TrainingData, trainer: Trainer) -> None:
     impossible = sum(
         counts["impossible"] for name, counts in data.counts.items() if name != "dev"
     )
-    if impossible and not trainer.config.data.no_answer:
+    if impossible and not config.data.no_answer:
         log.warning(
             f"{impossible:,} questions have no answer and are left out; "
             "--set data.no_answer=true learns from them too"
         )
+    if not impossible and config.data.no_answer:
+        log.warning(
+            "data.no_answer: all questions have an answer, so nothing is learned of "
+            "those without"
+        )
+
+
+def _announce_training(trainer: Trainer) -> None:
+    """Says what is about to be trained, and for how long."""
+    training = trainer.config.training
     if left_out := sum(trainer.left_out.values()):
         log.info(
             f"left out of training: {left_out:,} questions without an answer "
@@ -140,6 +157,13 @@ def _announce(data: TrainingData, trainer: Trainer) -> None:
     )
     if trainer.replicas > 1:
         log.info(f"replicas: {trainer.replicas}")
+    dev = trainer.data.counts["dev"]
+    one_kind = dev["impossible"] in (0, dev["questions"])
+    if one_kind and trainer.config.data.no_answer:
+        log.warning(
+            f"data.no_answer: the threshold stays {trainer.reader.threshold:g}; a dev "
+            "with questions of both kinds, with and without an answer, would choose it"
+        )
 
 
 def _epochs(trainer: Trainer) -> float:
@@ -148,17 +172,3 @@ def _epochs(trainer: Trainer) -> float:
     learned = trainer.data.sources[ORIGINAL] - trainer.left_out[ORIGINAL]
     epoch = learned * sum(mix.values()) / mix[ORIGINAL]
     return training.steps * training.batch_size / epoch
-
-
-def _describe(counts: dict[str, int]) -> str:
-    """The counts as words: always the questions, the rest where there is any."""
-    shown = {
-        "paragraphs": "paragraphs",
-        "impossible": "without an answer",
-        "answers_snapped": "answers widened to whole tokens",
-        "offsets_repaired": "answer offsets repaired",
-        "answers_not_found": "answers not found in their context",
-    }
-    parts = [f"{counts['questions']:,} questions"]
-    parts += [f"{counts[key]:,} {name}" for key, name in shown.items() if counts[key]]
-    return ", ".join(parts)

@@ -49,11 +49,16 @@ class Trainer:
         self.replicas = distribution.replicas
         keras.utils.set_random_seed(training.seed)
         self.model = build_run_model(config, data.vocabulary)
+        begins_with = run
         if not checkpoints(run.checkpoint_directory):
             self._load_initial_weights()
+            begins_with = Run(training.start_from) if training.start_from else run
         self.sizes = embedding_sizes(config, data.vocabulary)
         self.reader = Reader(
-            distribution.predictor(self.model), data.vocabulary, config
+            distribution.predictor(self.model),
+            data.vocabulary,
+            config,
+            begins_with.load_threshold(),
         )
         self.trainable_parameters = sum(
             math.prod(variable.shape) for variable in self.model.trainable_variables

@@ -2,12 +2,14 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from qanet import cli
 from qanet.datasets import training_files
+from qanet.datasets.squad import read_squad, write_squad
 from qanet.datasets.training_data import load_packed
 from qanet.run import Run
 from qanet.text.pieces import WordPieces
@@ -44,21 +46,54 @@ def test_what_a_training_that_starts_elsewhere_would_refuse(
 def test_a_training_that_starts_elsewhere_brings_its_words(
     tiny_files, trained, tmp_path
 ):
-    """Its vector files are not asked for; they may be gone."""
+    """Its vector files are not asked for, they may be gone, nor are its sizes."""
     start = tmp_path / "start"
     shutil.copytree(trained.directory, start)
     config = json.loads((start / "config.json").read_text("utf-8"))
     config["vocabulary"]["vectors"] = ["gone.txt"]
     (start / "config.json").write_text(json.dumps(config), encoding="utf-8")
     output = tmp_path / "data.npz"
-    settings = {"training.start_from": start} | {
-        f"model.{name}": json.dumps(value) for name, value in config["model"].items()
-    }
-    given = [f"--set={name}={value}" for name, value in settings.items()]
+    given = ["--set", f"training.start_from={start}"]
     data = ["--train", tiny_files.train, "--dev", tiny_files.dev]
     cli.main(list(map(str, ["pack", *data, "--output", output, *given])))
     words = Run(trained.directory).load_vocabulary().words
     assert load_packed(output).vocabulary.words == words
+
+
+def test_a_reader_of_pieces_does_not_start_from_one_of_words(
+    refused, tiny_arguments, trained, tmp_path
+):
+    start = f"training.start_from={trained.directory}"
+    given = ["--preset", "bert", "--set", start, "--output", tmp_path / "a"]
+    line = refused(cli.main, "pack", *tiny_arguments[:4], *given)
+    assert f"{start}: is a qanet, which reads words; give its --preset" in line
+
+
+def test_a_reader_that_reads_texts_is_not_packed_for(
+    refused, tiny_arguments, trained, tmp_path
+):
+    start = tmp_path / "start"
+    shutil.copytree(trained.directory, start)
+    config = json.loads((start / "config.json").read_text("utf-8"))
+    config["model"]["contextual"] = "bert"
+    (start / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    given = ["--set", f"training.start_from={start}", "--output", tmp_path / "a"]
+    line = refused(cli.main, "pack", *tiny_arguments[:4], *given)
+    assert f"{start}: has a language model" in line
+
+
+def test_what_was_read_is_told_of_each_set(tiny_files, tmp_path, capsys):
+    """Among it what cannot be learned, before it is carried anywhere."""
+    examples = read_squad(tiny_files.train).examples
+    examples[0] = replace(examples[0], answers=(), impossible=True)
+    train = tmp_path / "train.json"
+    write_squad(train, examples)
+    data = ["--train", train, "--dev", tiny_files.dev]
+    cli.main(list(map(str, ["pack", *data, "--output", tmp_path / "data.npz"])))
+    printed = capsys.readouterr().out
+    assert f"train: {len(examples)} questions, " in printed
+    assert ", 1 without an answer" in printed
+    assert "dev: 10 questions, " in printed
 
 
 def test_weights_are_wanted_where_the_training_is(tiny_files, tmp_path):

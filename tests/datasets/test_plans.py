@@ -133,7 +133,7 @@ def test_a_batch_may_be_larger_than_the_data():
 
 
 def test_nothing_to_plan():
-    with pytest.raises(UserError, match="squad: original has no answer of at most"):
+    with pytest.raises(UserError, match="squad: original has no question to learn"):
         planned(windows_of(), data_config(4), 8, 1, seed=0)
 
 
@@ -207,7 +207,7 @@ def test_the_original_alone_is_planned_as_ever():
 
 def test_a_set_without_items_is_named():
     sizes = {ORIGINAL: 3, "fr": 0}
-    with pytest.raises(UserError, match=r"fr\.json: fr has no answer"):
+    with pytest.raises(UserError, match=r"fr\.json: fr has no question to learn"):
         plan_training(
             windows_of(3, 3, 3), sizes, mixed_config(original=1, fr=1), 1, 1, 0
         )
@@ -408,7 +408,9 @@ def test_the_share_of_the_others_is_rounded():
 
 def test_a_set_without_items_of_a_packed_data_set_is_named_by_its_file():
     config = data_config(4, 12, packed="packed.npz", mix={ORIGINAL: 1})
-    with pytest.raises(UserError, match=r"^packed\.npz: original has no answer"):
+    with pytest.raises(
+        UserError, match=r"^packed\.npz: original has no question to learn"
+    ):
         plan_training(windows_of(), {ORIGINAL: 0}, config, 1, 1, 0)
 
 

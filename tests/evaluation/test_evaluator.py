@@ -55,10 +55,10 @@ class DoubtingReader(KnowingReader):
 
 
 class PartlyRightReader(DoubtingReader):
-    """Answers two questions with the same word, which is all of the first answer."""
+    """Answers questions with the same word, which is all of the first answer."""
 
     def __init__(self):
-        super().__init__([0.1, 0.2])
+        super().__init__([0.1, 0.2, 0.3])
 
     def read(self, examples, features, chosen=None, top_k=1, progress=None):
         return [
@@ -244,6 +244,15 @@ def test_the_threshold_with_the_best_f1_can_be_chosen():
     assert official["best_f1_thresh"] == 0.8
 
 
+@pytest.mark.parametrize("impossible", [set(), {0, 1, 2, 3}])
+def test_questions_of_one_kind_choose_no_threshold(impossible):
+    """Of all thresholds, the highest or the lowest would be best for them."""
+    examples, features = data_set(4, impossible=impossible)
+    reader = DoubtingReader([0.1, 0.9, 0.6, 0.4])
+    result = evaluate(reader, examples, features, choose_threshold=True)
+    assert result.metrics["threshold"] == 0.5
+
+
 def test_probabilities_of_no_answer_are_written(tmp_path):
     examples, features = data_set(2)
     evaluate(DoubtingReader([0.25, 0.5]), examples, features).save(
@@ -258,6 +267,7 @@ def test_the_threshold_is_that_of_f1():
     context = "die städte 1 und mehr"
     golds = Span("städte", 4), Span("städte 1", 4)
     examples = [Example(gold.text, "was?", context, (gold,)) for gold in golds]
+    examples.append(Example("none", "was?", context, (), impossible=True))
     features = build_features(examples)
     result = evaluate(PartlyRightReader(), examples, features, choose_threshold=True)
     assert result.metrics["threshold"] == 0.2

@@ -279,6 +279,11 @@ def doubting_config(tiny_config, tiny_files, tmp_path):
     )
 
 
+def with_data(config, **changes):
+    data = config.data.model_copy(update=changes)
+    return config.model_copy(update={"data": data})
+
+
 def test_epochs_count_the_original_questions():
     config = Config.model_validate(
         {
@@ -328,3 +333,37 @@ def test_no_answer_is_trained_and_its_threshold_kept(
     assert counts["train"]["impossible"] == 25
     assert np.load(run.weights_path)["no_answer/logit"].item() != 0
     assert "dev: 20 questions, 5 paragraphs, 10 without an answer" in caplog.messages
+
+
+def test_a_dev_of_one_kind_keeps_the_threshold_of_the_start(
+    doubting_config, tiny_files, tmp_path, caplog, uncompiled
+):
+    first, second = Run(tmp_path / "first"), Run(tmp_path / "second")
+    config = with_data(doubting_config, dev=str(tiny_files.dev))
+    train_run(config, first)
+    assert first.load_threshold() == 0.5
+    assert any("the threshold stays 0.5" in line for line in caplog.messages)
+
+    first.save_threshold(0.25)
+    start = {"start_from": str(first.directory)}
+    training = config.training.model_copy(update=start)
+    config = config.model_copy(update={"training": training})
+    train_run(with_data(config, train=str(tiny_files.train)), second)
+    assert second.load_threshold() == 0.25
+    assert second.load_metrics()["threshold"] == 0.25
+    assert any(
+        "nothing is learned of those without" in line for line in caplog.messages
+    )
+
+
+def test_what_was_read_is_told_where_nothing_of_it_can_be_learned(
+    tiny_config, tiny_files, tmp_path, caplog
+):
+    caplog.set_level("INFO", "qanet")
+    examples = read_squad(tiny_files.train).examples
+    none = [replace(e, answers=(), impossible=True) for e in examples]
+    write_squad(tmp_path / "none.json", none)
+    config = with_data(tiny_config, train=str(tmp_path / "none.json"))
+    with pytest.raises(UserError, match="original has no question to learn"):
+        train_run(config, Run(tmp_path / "run"))
+    assert any("25 questions have no answer" in line for line in caplog.messages)
