@@ -129,8 +129,8 @@ class TrainingConfig(LearningConfig):
 
     steps: PlannedSteps = 60_000
     batch_size: Size = 32
-    start_from: str | None = None
-    teacher: str | None = None
+    start_from: Name | None = None
+    teacher: Name | None = None
     teacher_share: Share = 0.7
     temperature: float = Field(default=2.0, gt=0.0, le=100.0)
     evaluation_questions: Count = 0

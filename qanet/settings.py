@@ -169,6 +169,9 @@ def _override(values: dict[str, Any], override: str) -> None:
             f"--set {override!r}: write it as key=value, "
             "for example training.steps=1000"
         )
+    if not text.strip():
+        # Mostly of a variable of the shell that is not set.
+        raise UserError(f"--set {key}=: has no value; give one, or null for none")
     try:
         value = _parse(text)
     except ValueError:

@@ -217,6 +217,17 @@ def test_overrides_leave_no_trace():
     assert load_preset("qanet").training.steps == 60_000
 
 
+@pytest.mark.parametrize("text", ["", " "])
+def test_an_override_has_a_value(text):
+    """Else an unset variable would train from random weights, for example."""
+    message = refusal(f"training.start_from={text}")
+    assert message == (
+        "--set training.start_from=: has no value; give one, or null for none"
+    )
+    assert load_preset("qanet-tiny", ["training.start_from=null"])
+    assert "start_from=''" in refusal("training.start_from=''")
+
+
 @pytest.mark.parametrize("override", ["", "training.steps", "=1", "training.=1", ".=1"])
 def test_an_override_is_key_equals_value(override):
     message = refusal(override)
