@@ -44,8 +44,8 @@ def load_keras() -> None:
             name = os.environ.get("KERAS_BACKEND")
             raise UserError(
                 f"{f'KERAS_BACKEND={name}: ' if name else ''}Keras cannot be imported "
-                f"({first_line(error)}); install its backend, or set KERAS_BACKEND "
-                "to tensorflow or jax"
+                f"({first_line(error)}); install keras and tensorflow, or set "
+                "KERAS_BACKEND to tensorflow or jax, whichever is there"
             ) from error
 
 

@@ -251,5 +251,6 @@ def _first_problem(error: ValidationError, document: str) -> str:
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "value_error":
         return f"{key}: {message}"
-    shown = _shown(problem["input"])
-    return f"{key}={shown}: {message[0].lower()}{message[1:]}"
+    expected = {"tuple_type": "must be a list", "model_type": "must have keys"}
+    message = expected.get(problem["type"], f"{message[0].lower()}{message[1:]}")
+    return f"{key}={_shown(problem['input'])}: {message}"

@@ -72,7 +72,13 @@ def _run(options: argparse.Namespace) -> None:
     check_reader(options.model)
 
     from qanet.export.card import model_card, read_facts
+    from qanet.onnx_reader import is_export
     from qanet.run import Run
+
+    if is_export(options.model):
+        raise UserError(
+            f"{options.model}: is an export; give the run that it was made from"
+        )
 
     run = Run(options.model)
     card = model_card(run, read_facts(options.card))

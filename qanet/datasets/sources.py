@@ -1,6 +1,7 @@
 """Where a data set comes from: a file in the SQuAD format, or a name."""
 
 import contextlib
+import logging
 import os
 import sys
 import urllib.error
@@ -11,7 +12,7 @@ from operator import itemgetter
 from pathlib import Path
 
 from qanet.backend import load_tensorflow
-from qanet.console import is_quiet
+from qanet.console import is_quiet, is_verbose
 from qanet.datasets.squad import SquadFile, parse_squad, read_json, read_squad
 from qanet.errors import UserError, first_line, needing
 from qanet.files import cache_directory
@@ -108,6 +109,9 @@ def _load_tfds(source: str, split: str) -> SquadFile:
     with _downloading(f"{source}: tensorflow-datasets could not provide {name}"):
         if is_quiet():
             tfds.disable_progress_bar()
+        if not is_verbose():
+            # It warns of a data set that is not there yet.
+            logging.getLogger("absl").setLevel(logging.ERROR)
         builder = tfds.builder(name)
         if not builder.is_prepared():
             _reach(SQUAD_URL + SQUAD_FILES[source, split][0])

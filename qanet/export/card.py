@@ -138,12 +138,14 @@ def _duration(run: Run, batch_size: int) -> str:
     try:
         with reading(history), history.open(encoding="utf-8", newline="") as file:
             *_, last = csv.DictReader(file)
-        steps, hours = int(last["step"]), float(last["seconds"]) / 3600
+        steps, seconds = int(last["step"]), float(last["seconds"])
     except (ValueError, KeyError, TypeError, csv.Error):
         raise UserError(
             f"{history}: damaged; remove it, then the model card states no duration"
         ) from None
-    return f"{steps:,} steps of {batch_size} questions in {hours:.1f} hours"
+    minutes, hours = f"{seconds / 60:.1f} minutes", f"{seconds / 3600:.1f} hours"
+    took = minutes if seconds < 3600 else hours
+    return f"{steps:,} steps of {batch_size} questions in {took}"
 
 
 def _table(head: list[str], rows: list[list[str]]) -> str:

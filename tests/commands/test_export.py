@@ -125,7 +125,19 @@ def test_export_refuses_mistakes(refused, tmp_path):
     assert "is there already" in line
     line = refused(cli.main, "export", "--model", tmp_path, "--output", tmp_path / "1")
     assert "not a run directory" in line
+    (tmp_path / "reader.json").touch()
+    line = refused(cli.main, "export", "--model", tmp_path, "--output", tmp_path / "1")
+    assert "is an export; give the run that it was made from" in line
     assert not (tmp_path / "1").exists()
+
+
+@pytest.mark.parametrize("file", ["saved_model.pb", "model.tflite"])
+def test_an_export_for_other_programs_is_no_reader(refused, tmp_path, file):
+    (tmp_path / file).touch()
+    (tmp_path / "p.txt").write_text("Anna Kov.")
+    asked = ("--question", "Who?", "--context-file", tmp_path / "p.txt")
+    line = refused(cli.main, "answer", "--model", tmp_path, *asked)
+    assert f"has {file}, an export for other programs" in line
 
 
 @pytest.mark.parametrize("format", ["saved_model", "litert"])

@@ -1,6 +1,7 @@
 """Tests of qanet.export.card."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -53,7 +54,7 @@ def test_a_card_tells_what_the_run_knows(trained):
     assert card["word vectors"] == ["its own"]
     assert card["seed"] == ["42"]
     assert card["no answer"] == ["never given"]
-    assert card["training"] == ["6 steps of 4 questions in 0.0 hours"]
+    assert re.fullmatch(r"6 steps of 4 questions in \d+\.\d minutes", *card["training"])
     metrics = json.loads(run.metrics_path.read_bytes())
     assert card["dev: dev.json, 10 questions, before the export"] == [
         f"{metrics['exact_match']:.1f}",
@@ -128,7 +129,8 @@ def test_a_damaged_history_is_told(copy, content):
         ("colour: red", "unknown key colour; see the list of keys in docs/export.md"),
         ("scores: {x: {exact_match: 101, f1: 1}}", r"scores\.x\.exact_match=101"),
         ("scores: {x: {f1: 1}}", r"scores\.x\.exact_match is missing"),
-        ("weaknesses: English only", "weaknesses="),
+        ("weaknesses: English only", "weaknesses=.English only.: must be a list"),
+        ("", "the configuration=None: must have keys"),
         ("{", "not valid YAML or JSON"),
     ],
 )
