@@ -61,6 +61,17 @@ def load_tensorflow() -> None:
                 _find_devices()
 
 
+def set_seed(seed: int) -> None:
+    """Seeds Python, NumPy and Keras; silently, like `load_keras`.
+
+    On other backends too Keras imports TensorFlow for this where it is installed.
+    """
+    with _holding_back, _remarks_held_back():
+        import keras
+
+        keras.utils.set_random_seed(seed)
+
+
 def _find_devices() -> None:
     """Lets TensorFlow look for GPUs now: it logs remarks about them too."""
     import tensorflow as tf

@@ -117,6 +117,20 @@ def test_one_thread_at_a_time_holds_standard_error_back(
     assert capfdbinary.readouterr().err == b""
 
 
+def test_what_is_seeded_is_said_nothing_of(machine, monkeypatch, capfdbinary):
+    """On JAX, Keras imports TensorFlow for it."""
+    seeded = []
+
+    def set_random_seed(seed):
+        seeded.append(seed)
+        os.write(2, REMARKS[0])
+
+    monkeypatch.setattr("keras.utils.set_random_seed", set_random_seed)
+    backend.set_seed(7)
+    assert seeded == [7]
+    assert capfdbinary.readouterr().err == b""
+
+
 @pytest.mark.parametrize("name", ["torch", None])
 def test_a_backend_that_is_lacking_is_a_users_mistake(monkeypatch, name):
     # So that `import keras` fails.

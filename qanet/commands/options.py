@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import qanet
 from qanet.backend import load_keras
-from qanet.console import complain, printable
+from qanet.console import complain, log, printable
 from qanet.errors import UserError, refuse_existing
 
 CACHE = (
@@ -188,6 +188,15 @@ def _add_settings(parser: argparse.ArgumentParser, examples: str) -> None:
     )
 
 
+def tell_short(training) -> None:
+    """Warns of a training that ends while its rate still rises."""
+    if training.warmup_steps > training.steps:
+        log.warning(
+            f"training.warmup_steps={training.warmup_steps:,}: the training ends "
+            f"before, at step {training.steps:,}, and never has its full rate"
+        )
+
+
 def training_configuration(
     options: argparse.Namespace,
     run,
@@ -221,6 +230,7 @@ def training_configuration(
         raise UserError(f"--{files}: give at least one file")
     config = configure(run.settings, values, options.set, command)
     check_optimizer(options, config)
+    tell_short(config.training)
     return config
 
 

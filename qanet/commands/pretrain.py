@@ -132,16 +132,16 @@ class Masked(Objective):
         )
         quoted = shlex.quote(str(run.encoder_directory))
         say(f"encoder: {run.encoder_directory}")
+        this = f"--set model.pretrained={quoted} "
+        this += size_options(config.model.model_dump())
         say(
             "fine-tune it: python -m qanet train --preset bert-6 --train squad "
-            f"--dev squad --set model.pretrained={quoted} "
-            f"{size_options(config.model.model_dump())}"
+            f"--dev squad {this}"
         )
         if config.data.length < POSITIONS and not config.model.pretrained:
             say(
                 f"positions from {config.data.length} on are not trained; for longer "
-                f"texts go on with --set data.length={POSITIONS} "
-                f"--set model.pretrained={quoted}"
+                f"texts go on with --set data.length={POSITIONS} {this}"
             )
 
 

@@ -17,6 +17,7 @@ from qanet.commands.options import (
     refuse_twice,
     refuse_with_resume,
     set_keys,
+    tell_short,
 )
 from qanet.commands.start_from import check_weights, with_vocabulary
 from qanet.config import preset_names
@@ -187,11 +188,7 @@ def _check_effect(options: argparse.Namespace, config) -> None:
         ignored["training.warmup"] = "with training.warmup_steps=0"
     for key, why in ignored.items():
         check_not_set(options, key, why)
-    if training.warmup_steps > training.steps:
-        log.warning(
-            f"training.warmup_steps={training.warmup_steps:,}: the training ends "
-            f"before, at step {training.steps:,}, and never has its full rate"
-        )
+    tell_short(training)
 
 
 def _check_packed(options: argparse.Namespace) -> None:

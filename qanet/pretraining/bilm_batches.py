@@ -46,10 +46,13 @@ class SentenceBatches(LengthBuckets):
         self.samples = min(config.samples, len(vocabulary))
         rows = self._rows(config.buckets[0])
         if self.samples < rows:
+            # Other words are drawn for a batch than those that follow in it.
+            few = f"training.samples={config.samples}"
+            if len(vocabulary) < rows:
+                few = f"{len(vocabulary)} words that are predicted"
             raise UserError(
-                f"training.samples={config.samples}: of {len(vocabulary)} words, is "
-                f"less than the {rows} sentences of a batch; give more, or fewer "
-                "training.batch_tokens"
+                f"{few}: less than the {rows} sentences of a batch; give more, or "
+                "fewer training.batch_tokens"
             )
         # Of each different word, from 1; row 0 is padding.
         words = sorted({word for part in parts for word in part})

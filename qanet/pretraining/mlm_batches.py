@@ -26,6 +26,7 @@ class MaskedBatches:
         config: gives the length, the size of a batch, and what is masked.
         seed: fixes the pairs and what is masked of them.
         count: pairs that are drawn, epoch after epoch; by default one epoch.
+        part: what the sentences are for, in messages.
 
     Raises:
         UserError: there are no pairs.
@@ -38,12 +39,13 @@ class MaskedBatches:
         config: MLMPretrainingConfig,
         seed: int,
         count: int | None = None,
+        part: str = "to train on",
     ):
         training = config.training
         self.seed, self.rows = seed, training.batch_size
         self.length = config.data.length
         self.pieces = sentences.pieces
-        self.pairs = self._drawn(sentences, count)
+        self.pairs = self._drawn(sentences, count, part)
         self.masking = Masking(vocabulary, training.masked, training.whole_words)
         # Of a sequence, at most.
         self.positions = self.masking.count(self.length - MARKS)
@@ -52,12 +54,13 @@ class MaskedBatches:
         )
         self._latest: tuple[PlannedBatch | None, Arrays] = (None, {})
 
-    def _drawn(self, sentences: Sentences, count: int | None) -> np.ndarray:
+    def _drawn(self, sentences: Sentences, count: int | None, part: str) -> np.ndarray:
         counts = np.diff(sentences.documents)
         if len(counts) < 2 or counts.max() < 2:
             raise UserError(
-                "--text: the documents are too short; give more that have two "
-                "sentences, in plain text with a blank line after each"
+                f"--text: the {len(counts)} documents {part} are too few, or have "
+                "one sentence each; give more that have two, in plain text with a "
+                "blank line after each, or hold out another share (data.held_out)"
             )
         random = np.random.default_rng(self.seed)
         epochs = [draw_pairs(sentences, self.length, random)]

@@ -9,6 +9,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from qanet.backend import set_seed
 from qanet.console import log
 from qanet.models.bilm import build_language_model
 from qanet.models.elmo_weights import save_bilm
@@ -67,7 +68,7 @@ def _make_loop(
 ) -> tuple[Loop, WordVocabulary]:
     """The loop, and the words that are predicted."""
     training = config.training
-    keras.utils.set_random_seed(training.seed)
+    set_seed(training.seed)
     documents = read_documents(config.data.text)
     train, held_out = (
         split_words(part)

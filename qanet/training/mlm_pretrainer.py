@@ -8,6 +8,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from qanet.backend import set_seed
 from qanet.console import log
 from qanet.layers.look_up import PADDING
 from qanet.models.bert import piece_sizes
@@ -79,7 +80,7 @@ def _make_loop(
 ) -> tuple[Loop, WordPieces]:
     """The loop, and the word pieces."""
     training = config.training
-    keras.utils.set_random_seed(training.seed)
+    set_seed(training.seed)
     documents = read_documents(config.data.text)
     train, held_out = split_held_out(documents, config.data.held_out, LEAST_DOCUMENTS)
     if resume:
@@ -88,11 +89,11 @@ def _make_loop(
         vocabulary = _make_vocabulary(config, train)
     batches, held_out_batches = (
         MaskedBatches(
-            encode_documents(part, vocabulary), vocabulary, config, seed, count
+            encode_documents(part, vocabulary), vocabulary, config, seed, count, name
         )
-        for part, seed, count in (
-            (train, training.seed, training.steps * training.batch_size),
-            (held_out, HELD_OUT_SEED, None),
+        for part, seed, count, name in (
+            (train, training.seed, training.steps * training.batch_size, "to train on"),
+            (held_out, HELD_OUT_SEED, None, "held out"),
         )
     )
     model = build_mlm_model(config.model, piece_sizes(vocabulary))

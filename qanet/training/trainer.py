@@ -6,6 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from qanet.backend import set_seed
 from qanet.config import Config
 from qanet.datasets.batches import BatchMaker
 from qanet.datasets.first_places import at_first_places
@@ -47,7 +48,7 @@ class Trainer:
         self.data = data
         self.is_chief = distribution.is_chief
         self.replicas = distribution.replicas
-        keras.utils.set_random_seed(training.seed)
+        set_seed(training.seed)
         self.model = build_run_model(config, data.vocabulary)
         begins_with = run
         if not checkpoints(run.checkpoint_directory):

@@ -6,6 +6,7 @@ from functools import partial
 import keras
 from keras import ops
 
+from qanet.backend import set_seed
 from qanet.console import log
 from qanet.datasets.plans import PlannedBatch
 from qanet.errors import needing
@@ -61,7 +62,7 @@ def _make_loop(
 ) -> tuple[Loop, list[Pair], Subwords]:
     """The loop, the pairs that are held out, and the sub-words."""
     training = config.training
-    keras.utils.set_random_seed(training.seed)
+    set_seed(training.seed)
     pairs = read_pairs(config.data, config.reverse)
     train, held_out = split_held_out(pairs, training.held_out)
     if resume:

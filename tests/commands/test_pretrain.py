@@ -123,6 +123,14 @@ def test_a_run_of_another_objective_is_not_resumed(trained, tmp_path, refused):
     assert "objective" in refused(cli.main, *arguments)
 
 
+def test_a_warm_up_beyond_the_last_step_is_told(tmp_path, capsys):
+    command = ["pretrain", "--objective", "mlm", "--text", str(tmp_path / "absent")]
+    given = ["--output", str(tmp_path / "run"), "--set", "training.steps=500"]
+    with pytest.raises(SystemExit):
+        cli.main([*command, *given])
+    assert "never has its full rate" in capsys.readouterr().err
+
+
 def test_all_positions_are_trained_or_were(trained, tmp_path, capsys):
     (tmp_path / "a.txt").touch()
     sizes = "width=8 blocks=2 heads=2 feed_forward=12".split()

@@ -128,3 +128,6 @@ def test_long_sentences_are_cut_where_the_longest_bucket_ends():
 def test_too_few_samples_for_a_batch():
     with pytest.raises(UserError, match=r"training\.samples=3: .* the 4 sentences"):
         made([["the"]], samples=3)
+    # More samples than words are not drawn.
+    with pytest.raises(UserError, match=r"^6 words that are predicted: .* 8 sentences"):
+        made([["the"]], tokens=24, samples=9)

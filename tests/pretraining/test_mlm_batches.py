@@ -156,5 +156,5 @@ def test_whole_words_are_asked_for(sentences):
 
 @pytest.mark.parametrize("lengths", [[[3, 4]], [[3], [4], [5]], []])
 def test_too_little_text(vocabulary, lengths):
-    with pytest.raises(UserError, match="--text: the documents are too short"):
-        MaskedBatches(made_sentences(lengths), vocabulary, config(), 1, 8)
+    with pytest.raises(UserError, match="documents held out are too few, or"):
+        MaskedBatches(made_sentences(lengths), vocabulary, config(), 1, 8, "held out")
