@@ -37,6 +37,7 @@ try:
         import apache_beam as beam
         from apache_beam.io.filesystems import FileSystems
         from apache_beam.options.pipeline_options import (
+            DirectOptions,
             GoogleCloudOptions,
             PipelineOptions,
         )
@@ -47,7 +48,7 @@ finally:
 # Options that those of the user are added to.
 OPTIONS = (
     # Keeps DirectRunner from downloading and starting another runner, Prism, which
-    # knows neither its processes nor its threads. The pipeline has no triggers.
+    # does not know its processes. The pipeline has no triggers.
     "--allow_unsafe_triggers",
     "--default_sdk_harness_log_level=ERROR",
 )
@@ -333,6 +334,13 @@ def _pipeline(runner: str, options: Sequence[str]) -> beam.Pipeline:
             raise
         reason = complaint.getvalue().splitlines()[-1].partition("error: ")[2]
         raise UserError(f"--runner {runner}: {reason}") from None
+    if parsed.view_as(DirectOptions).direct_running_mode == "multi_threading":
+        # Its streams are flushed by time, from another thread than the one that
+        # writes an element (Beam 2.77).
+        raise UserError(
+            "--direct_running_mode=multi_threading: Beam may cut data in two there; "
+            "take multi_processing"
+        )
     try:
         opened = create_runner(runner)
         is_local = type(opened).__name__ in LOCAL_RUNNERS

@@ -11,8 +11,9 @@ from qanet.errors import UserError
 
 PROGRAM = "apertium"
 TIMEOUT_SECONDS = 600
-# Apertium takes an empty line for the end of a sentence: what stands before one never
-# mixes with what stands after it.
+# Apertium takes an empty line for the end of a sentence, so that words of two never
+# mix. Its tagger goes on from one to the next: of English sentences, 2 in 100 are
+# translated otherwise after others (docs/augmentation.md).
 SEPARATOR = "\n\n"
 # Zero-width non-joiner and joiner.
 JOINERS = "\u200c\u200d"

@@ -20,7 +20,8 @@ class Translator(Protocol):
     """Translates from one language into another.
 
     Attributes:
-        name: Says which translations these are; equal names, equal translations.
+        name: Says which translations these are; those of equal names are kept for each
+            other.
         batch_size: How many sentences at a time suit it.
     """
 

@@ -222,6 +222,7 @@ def test_a_translator_that_is_missing_on_a_worker(examples, monkeypatch):
         ("NoRunner", [], "--runner NoRunner: .* Valid values are .*DirectRunner"),
         ("no.Runner", [], "--runner no.Runner: No module named 'no'"),
         ("DirectRunner", ["--direct_num_workers=x"], "--direct_num_workers: .*'x'"),
+        ("DirectRunner", ["--direct_running_mode=multi_threading"], "multi_processing"),
         ("FlinkRunner", [], "add -- --temp_location=DIR"),
         ("DirectRunner", ["--temp_location={file}/x"], "file/x: cannot be used"),
         ("DirectRunner", ["--temp_location={file}[1]"], "without \\*, \\? and \\["),
