@@ -134,5 +134,8 @@ async def in_time(results: Awaitable[list], limits: Limits) -> list:
         async with asyncio.timeout(limits.seconds):
             return await results
     except TimeoutError:
-        message = f"no answer within {limits.seconds} seconds; try again later"
+        message = (
+            f"no answer within {limits.seconds} seconds; try again later, or with "
+            "shorter passages"
+        )
         raise HTTPException(503, message, RETRY) from None

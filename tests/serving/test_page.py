@@ -216,6 +216,7 @@ def test_no_answer_is_said_in_words_and_marks_none(page):
     ask(page, PASSAGE, "Who was born in 1984?")
     assert "does not answer" in answers(page)[0].text
     assert "75.0 %" in answers(page)[0].text
+    assert by_id(page, "status").text == "No answer"
     assert marked(page) == []
     answers(page)[1].send_keys(Keys.SPACE)
     assert marked(page) == ["Zoë"]
@@ -226,6 +227,10 @@ def test_a_doubtful_answer_is_called_so(page):
         stand_in(page, answer=found(("Zoë", 0, score), ("Bo", 28, 0.1)))
         ask(page, PASSAGE, "Who?")
         assert ("not sure" in by_id(page, "result").text) == unsure
+    # By a threshold of the reader's own.
+    stand_in(page, answer=found(("", 0, 0.3), ("Zoë", 0, 0.65)))
+    ask(page, PASSAGE, "Who?")
+    assert "not sure" not in by_id(page, "result").text
 
 
 def test_answers_do_not_wait_for_reasons(page):
@@ -315,7 +320,7 @@ REFUSALS = [
     (refused(413), "passage is too long"),
     (refused(408), "passage is too long"),
     (refused(429), "busy"),
-    (refused(503), "busy"),
+    (refused(503), "too long for it"),
     (refused(500), "failed"),
     (refused(502), "does not answer"),
     ({}, "does not answer"),

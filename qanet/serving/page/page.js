@@ -40,7 +40,8 @@ function inWords({ status, message }) {
   if (!status || status === 502 || status === 504) {
     return "The server does not answer; is it still running?";
   }
-  if (status === 429 || status === 503) return "The server is busy; ask again in a moment.";
+  if (status === 429) return "The server is busy; ask again in a moment.";
+  if (status === 503) return "No answer in time: the server is busy, or the passage is too long for it.";
   const field = status === 422 ? message.split(":")[0] : "";
   if (field === "questions.0") return "The question has no words, or too many.";
   if (field === "passages.0") return "The passage has no words.";
@@ -91,7 +92,9 @@ function showAnswers(answers, choose) {
       return item;
     }),
   );
-  find("unsure").hidden = answers[0].score >= SURE;
+  // "No answer" may come first with less: its threshold is the reader's.
+  const isSure = ({ score }) => score >= SURE;
+  find("unsure").hidden = answers[0].text ? isSure(answers[0]) : answers.some(isSure);
   pick(0);
 }
 
@@ -225,7 +228,8 @@ async function ask() {
     explain("Why the reader answers so is being looked up …");
     // For those who hear the page: nothing else says that answers are there.
     const count = answers[0].filter(({ text }) => text).length;
-    say(count === 1 ? "1 answer" : count ? `${count} answers` : "No answer");
+    const told = count === 1 ? "1 answer" : `${count} answers`;
+    say(answers[0][0].text ? told : "No answer");
   } catch (error) {
     if (mine !== latest) return;
     clear();
