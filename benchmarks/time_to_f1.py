@@ -5,7 +5,8 @@
 What follows `--` goes to `train.py`. The clock starts before its process does, so
 start-up, reading, compilation and evaluations all count. It stops when an evaluation of
 the averaged weights on the whole of dev has reached the score; then the training is
-stopped. JAX' cache of compiled programs is not used. Prints one line of JSON; --output
+stopped. No cache is used, neither JAX' of compiled programs nor ours of tokens and
+vectors. Prints one line of JSON; --output
 gets it too, with the configuration and all evaluations. Exit code 1 where the training
 ends before.
 """
@@ -54,6 +55,7 @@ def measure(arguments: list[str], f1: float, run: Path) -> dict:
     command += ["--set", "training.evaluation_questions=0"]
     environment = dict(os.environ)
     environment.pop("JAX_COMPILATION_CACHE_DIR", None)
+    environment["XDG_CACHE_HOME"] = str(run.parent / "cache")
     begin = time.monotonic()
     with subprocess.Popen(command, env=environment) as process:
         ended = False

@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 assert "JAX_COMPILATION_CACHE_DIR" not in os.environ
+assert not Path(os.environ["XDG_CACHE_HOME"]).exists()
 assert sys.argv[1:3] == ["--preset", "qanet"]
 assert sys.argv[-2:] == ["--set", "training.evaluation_questions=0"]
 run = Path(sys.argv[sys.argv.index("--output") + 1])
