@@ -38,7 +38,7 @@ Name = Annotated[str, Field(min_length=1)]
 Weight = Annotated[float, Field(gt=0.0, le=1e6)]
 
 # What `data.json` of a run calls other things.
-TAKEN = {"train", "dev", "digest", "dev_digest"}
+RESERVED = {"train", "dev", "digest", "dev_digest"}
 
 # What `data.mix` calls the training set itself.
 ORIGINAL = "original"
@@ -91,7 +91,7 @@ class DataConfig(Section):
 
     @model_validator(mode="after")
     def _check_mix(self) -> Self:
-        for name in self.augmented.keys() & {ORIGINAL, *TAKEN}:
+        for name in self.augmented.keys() & {ORIGINAL, *RESERVED}:
             raise ValueError(f"augmented: {name} is something else; take other names")
         if ORIGINAL not in self.mix:
             raise ValueError(f"mix has no weight for {ORIGINAL}")
@@ -144,7 +144,7 @@ class TrainingConfig(LearningConfig):
 
 
 # Settings that were taken out, and the values with which they changed nothing.
-TAKEN_OUT = (
+REMOVED = (
     ("model", "initializer", "glorot"),
     ("model", "tuned_words", 0),
     ("model", "dropout_everywhere", False),
@@ -172,7 +172,7 @@ class Config(Section):
             name: dict(section) if isinstance(section, dict) else section
             for name, section in values.items()
         }
-        for name, key, unused in TAKEN_OUT:
+        for name, key, unused in REMOVED:
             section = values.get(name)
             if isinstance(section, dict) and section.get(key) == unused:
                 del section[key]

@@ -62,7 +62,7 @@ class OutputGone(Exception):
     """Whoever read standard output has stopped, as `head` does."""
 
 
-def say(text: str = "", flush: bool = False) -> None:
+def say(text: str, flush: bool = False) -> None:
     """Prints a line of results.
 
     Raises:

@@ -68,7 +68,7 @@ def inputs_of(
         plan: makes the batch of the shape that the model is to see.
 
     Raises:
-        UserError: the texts do not fit into one window.
+        UserError: the context does not fit into one window.
     """
     limits = limits or ReadingLimits()
     examples = [Example("", question, context, ())]
@@ -208,6 +208,7 @@ class Reader:
             UserError: a question or a context is blank or no text, a pair has no
                 context, a question has more than `limits.question` tokens, or a number
                 is not a whole one from 1 on.
+            NotFinite: the model computes what is no number.
         """
         _check_number("top_k", top_k)
         if max_answer_tokens is not None:
@@ -263,6 +264,9 @@ class Reader:
 
         Returns:
             For each chosen example what `qanet.decoding.rank_answers` gives.
+
+        Raises:
+            UserError, NotFinite: as `logits` does.
         """
         if chosen is None:
             chosen = np.arange(len(examples))
@@ -300,7 +304,8 @@ class Reader:
             progress: label of a progress bar; none by default.
 
         Raises:
-            UserError: a question has more than `limits.question` tokens.
+            UserError: a question has no token or more than `limits.question`.
+            NotFinite: the model computes what is no number.
         """
         if chosen is None:
             chosen = np.arange(len(examples))

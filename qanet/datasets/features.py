@@ -167,7 +167,7 @@ def join_features(parts: Sequence[Features]) -> Features:
 
 def cached_features(
     examples: Sequence[Example],
-    cache: Path | None,
+    cache: Path,
     split: Split = words_of,
     key: str = "",
 ) -> Features:
@@ -177,12 +177,10 @@ def cached_features(
 
     Args:
         examples: what to tokenise.
-        cache: directory of the cache; `None` builds without one.
+        cache: directory of the cache.
         split: splits a text, as the reader's text encoder does.
         key: tells this way of splitting from others.
     """
-    if cache is None:
-        return build_features(examples, split)
     path = cache / f"features-{_content_hash(examples, key)}.npz"
     try:
         return _load(path)

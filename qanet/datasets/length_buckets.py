@@ -84,7 +84,10 @@ class LengthBuckets:
                 yield planned[place]
 
     def reading(self) -> list[PlannedBatch]:
-        """All items once, those of a bucket together, the last batch filled up."""
+        """All items that a bucket holds once, those of a bucket together.
+
+        The last batch of each bucket is filled up.
+        """
         planned = []
         for number, length in enumerate(self.buckets):
             items = np.flatnonzero(self._bucket_of == number)

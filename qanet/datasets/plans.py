@@ -69,7 +69,8 @@ def plan_training(
         seed: fixes the plan.
 
     Raises:
-        UserError: there are no items of a set that has a weight.
+        UserError: there are no items of a set that has a weight, or its weight is so
+            small that none would be drawn.
     """
     random = np.random.default_rng(seed)
     epochs = _epochs(_items_of_sources(windows, sources, config), config.mix, random)

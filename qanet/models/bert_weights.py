@@ -30,7 +30,7 @@ SAFETENSORS, CHECKPOINT = "model.safetensors", "bert_model.ckpt"
 PREFIX = "bert."
 # A reader's head, a matrix and a bias.
 READER_HEAD = "qa_outputs"
-PIECES, POSITIONS = (
+PIECE_TABLE, POSITION_TABLE = (
     f"embeddings.{name}_embeddings.weight" for name in ("word", "position")
 )
 
@@ -117,8 +117,8 @@ def save_pretrained(
     stored = {
         "architectures": ["BertForPreTraining"],
         "model_type": "bert",
-        "vocab_size": len(tensors[f"{PREFIX}{PIECES}"]),
-        "max_position_embeddings": len(tensors[f"{PREFIX}{POSITIONS}"]),
+        "vocab_size": len(tensors[f"{PREFIX}{PIECE_TABLE}"]),
+        "max_position_embeddings": len(tensors[f"{PREFIX}{POSITION_TABLE}"]),
         "hidden_dropout_prob": config.dropout,
         "attention_probs_dropout_prob": config.attention_dropout,
         "pad_token_id": 0,
@@ -336,8 +336,8 @@ def places(model: "keras.Model") -> dict[str, Place]:
         put(f"{name}.bias", layer.beta)
 
     embedding = model.get_layer("embedding")
-    put(PIECES, embedding.piece_table)
-    put(POSITIONS, embedding.position_table)
+    put(PIECE_TABLE, embedding.piece_table)
+    put(POSITION_TABLE, embedding.position_table)
     put("embeddings.token_type_embeddings.weight", embedding.segment_table)
     put_norm("embeddings.LayerNorm", embedding.norm)
     for i, block in enumerate(transformer_blocks(model)):

@@ -201,7 +201,8 @@ def distribute(strategy: str) -> TensorFlowDistribution:
     """The devices that a `distribution.strategy` stands for.
 
     Raises:
-        UserError: there is no TPU, or no worker at the address in `TF_CONFIG`.
+        UserError: there is no TPU, or `TF_CONFIG` is missing or names no worker that
+            can be started.
     """
     if strategy == "none":
         return TensorFlowDistribution(tf.distribute.get_strategy())

@@ -1,6 +1,5 @@
 """The translator that a translation model of ours makes."""
 
-import hashlib
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
+from qanet.files import digest_of
 from qanet.translation.run import TranslationRun
 from qanet.translation.search import BeamSearch, Sampling
 from qanet.translation.subwords import END, PADDING
@@ -41,13 +41,11 @@ class NeuralTranslator:
         self.model, self.subwords = run.load_model()
         self.temperature = temperature
         self.beams = beams
-        digest = hashlib.sha256()
-        for path in (run.config_path, run.subwords_path, run.weights_path):
-            digest.update(path.read_bytes())
+        digest = digest_of([run.config_path, run.subwords_path, run.weights_path])
         way = f"beam {beams}"
         if temperature is not None:
             way = f"temperature {temperature} by 23 bits"
-        self.name = f"nmt:{Path(directory).name} {digest.hexdigest()[:12]} {way}, ended"
+        self.name = f"nmt:{Path(directory).name} {digest[:12]} {way}, ended"
         self._searches = {}
 
     def translate(self, sentences: Sequence[str], count: int) -> list[list[str]]:

@@ -54,8 +54,8 @@ class BeamSearch(keras.Model):
     divided by the length penalty.
     """
 
-    def __init__(self, model, beams: int, length: int, alpha: float = 0.6, **kwargs):
-        super().__init__(**kwargs)
+    def __init__(self, model, beams: int, length: int, alpha: float = 0.6):
+        super().__init__()
         self.model = model
         self.beams = beams
         self.length = length
@@ -128,8 +128,8 @@ class Sampling(keras.Model):
     the log probability at this temperature, far less where it has not ended.
     """
 
-    def __init__(self, model, count: int, length: int, temperature: float, **kwargs):
-        super().__init__(**kwargs)
+    def __init__(self, model, count: int, length: int, temperature: float):
+        super().__init__()
         self.model = model
         self.count = count
         self.length = length

@@ -234,10 +234,6 @@ def test_the_second_time_the_features_come_from_the_cache(tmp_path):
     assert len(list(directory.iterdir())) == 1
 
 
-def test_no_cache():
-    assert_same(cached_features(EXAMPLES, None), build_features(EXAMPLES))
-
-
 def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, caplog):
     (tmp_path / "file").touch()
     assert_same(cached_features(EXAMPLES, tmp_path / "file"), build_features(EXAMPLES))
