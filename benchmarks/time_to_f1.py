@@ -6,9 +6,8 @@ What follows `--` goes to `train.py`. The clock starts before its process does, 
 start-up, reading, compilation and evaluations all count. It stops when an evaluation of
 the averaged weights on the whole of dev has reached the score; then the training is
 stopped. No cache is used, neither JAX' of compiled programs nor ours of tokens and
-vectors. Prints one line of JSON; --output
-gets it too, with the configuration and all evaluations. Exit code 1 where the training
-ends before.
+vectors. Prints one line of JSON; --output gets it too, with the configuration and all
+evaluations. Exit code 1 where the training ends before.
 """
 
 import argparse

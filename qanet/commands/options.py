@@ -322,13 +322,13 @@ def check_reader(directory: Path) -> None:
 
     if is_export(directory):
         return
+    run = Run(directory)
     for file in ("saved_model.pb", "model.tflite"):
-        if (directory / file).is_file():
+        if (directory / file).is_file() and not run.config_path.is_file():
             raise UserError(
                 f"{directory}: has {file}, an export for other programs; give the run "
                 "that it was made from, or an export with --format onnx"
             )
-    run = Run(directory)
     run.load_config()
     run.check_weights()
 

@@ -10,7 +10,7 @@ from qanet.commands.options import (
     configured,
     path_of,
 )
-from qanet.commands.start_from import with_vocabulary
+from qanet.commands.start_from import vocabulary_to_pack, with_vocabulary
 from qanet.console import say
 from qanet.errors import UserError
 
@@ -52,7 +52,7 @@ def _run(options: argparse.Namespace) -> None:
     vocabulary = None
     if config.training.start_from:
         config = with_vocabulary(options, config)
-        vocabulary = _vocabulary_of(config)
+        vocabulary = vocabulary_to_pack(config)
     sets = (config.data.train, config.data.dev, *config.data.augmented.values())
     files = (*sets, *config.vocabulary.vectors, config.training.teacher)
     check_new_file(options.output, filter(None, files))
@@ -63,24 +63,3 @@ def _run(options: argparse.Namespace) -> None:
     for name, counts in data.counts.items():
         say(f"{name}: {describe_counts(counts)}")
     say(f"{options.output}: {data.vocabulary.describe()}, {size:.1f} MiB")
-
-
-def _vocabulary_of(config):
-    """That of the run to start from, which reads words or pieces as this model does."""
-    from qanet.models.registry import MODELS, contextual_of
-    from qanet.run import Run
-
-    start = Run(config.training.start_from)
-    where = f"training.start_from={start.directory}"
-    theirs = start.load_config().model
-    if MODELS[theirs.name].text != MODELS[config.model.name].text:
-        raise UserError(
-            f"{where}: is a {theirs.name}, which reads {MODELS[theirs.name].text}; "
-            "give its --preset"
-        )
-    if contextual_of(theirs):
-        raise UserError(
-            f"{where}: has a language model, and a packed data set no texts for it to "
-            "read; train with --train and --dev"
-        )
-    return start.load_vocabulary()

@@ -40,6 +40,30 @@ def with_vocabulary(options: argparse.Namespace, config):
     return config.model_copy(update={"vocabulary": vocabulary})
 
 
+def vocabulary_to_pack(config):
+    """The vocabulary itself, for a data set that is packed for such a training.
+
+    Raises:
+        UserError: it is of words where this model reads pieces, or the other way, or
+            belongs to a language model, for which a packed data set has no texts.
+    """
+    from qanet.models.registry import MODELS, contextual_of
+
+    start, where = _named(config)
+    theirs = start.load_config().model
+    if MODELS[theirs.name].text != MODELS[config.model.name].text:
+        raise UserError(
+            f"{where}: is a {theirs.name}, which reads {MODELS[theirs.name].text}; "
+            "give its --preset"
+        )
+    if contextual_of(theirs):
+        raise UserError(
+            f"{where}: has a language model, and a packed data set no texts for it to "
+            "read; train with --train and --dev"
+        )
+    return start.load_vocabulary()
+
+
 def check_weights(config) -> None:
     """Refuses to start from the weights of another model than the configured one.
 

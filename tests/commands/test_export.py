@@ -138,6 +138,10 @@ def test_an_export_for_other_programs_is_no_reader(refused, tmp_path, file):
     asked = ("--question", "Who?", "--context-file", tmp_path / "p.txt")
     line = refused(cli.main, "answer", "--model", tmp_path, *asked)
     assert f"has {file}, an export for other programs" in line
+    # A run beside which one lies is a run.
+    (tmp_path / "config.json").write_text("{")
+    line = refused(cli.main, "answer", "--model", tmp_path, *asked)
+    assert "config.json: not valid YAML or JSON" in line
 
 
 @pytest.mark.parametrize("format", ["saved_model", "litert"])
